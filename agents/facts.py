@@ -1,0 +1,216 @@
+"""The runtime's own events: the words in which every run is written down.
+
+Only facts live here, as frozen classes; what may follow what is in ``lifecycle``, what they add up to in ``run``.
+Times are microseconds since 1970-01-01 UTC. ``seq`` is the ordinal of the activation in its stream, which is the
+ordinal of the input it answers; ``step`` the ordinal of the durable step inside it (S-1.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from ..eventlog.registry import event
+from .models import ModelRequest, ModelResponse
+
+
+@attrs.frozen
+class Failure:
+    """An exception as data: what a replay raises again is built from the same three fields."""
+
+    type: str
+    message: str
+    detail: str = ""
+
+
+@event("input.received", version=1)
+class InputReceived:
+    """Somebody wants something of this key (S-2). Holds nothing that would differ when the same input is sent twice."""
+
+    input_id: str
+    #: Registered event type of the payload; empty for a plain value.
+    type: str
+    schema: int
+    #: How ``payload`` is written: ``msgpack`` (canonical, checked at the door) or ``json`` (checked when handled).
+    format: str
+    payload: bytes
+
+
+@event("model_call.cached", version=1)
+class ModelCallCached:
+    """A provider's answer, written before the agent sees it (S-4.1)."""
+
+    seq: int
+    step: int
+    #: ``ctx.now`` of the turn that asked.
+    now: int
+    digest: bytes
+    request: ModelRequest
+    response: ModelResponse
+
+
+@event("tool_call.cached", version=1)
+class ToolCallCached:
+    """What a read-only tool or ``ctx.run`` returned or raised, on its own counter (S-4.7, S-4.8)."""
+
+    seq: int
+    index: int
+    now: int
+    tool: str
+    digest: bytes
+    args: dict[str, Any]
+    value: Any
+    #: Set instead of ``value`` when it raised. Forgotten when the turn itself fails, so that a retry asks again.
+    failure: Failure | None = None
+
+
+@event("intent.staged", version=1)
+class IntentStaged:
+    """The agent wants something done in the world (S-5)."""
+
+    intent_id: str
+    seq: int
+    step: int
+    tool: str
+    args: dict[str, Any]
+    #: Digest of (tool, canonical args).
+    digest: bytes
+    #: 0 reads as expired, never as unbounded (S-5.5).
+    expires_at: int
+    #: Business key, or empty when the intent is named by its position (S-5.3).
+    key: str = ""
+
+
+@event("intent.attempted", version=1)
+class IntentAttempted:
+    """Recorded before the tool is called (S-6.4)."""
+
+    intent_id: str
+    attempt: int
+    effector: str
+    token: int
+
+
+@event("intent.settled", version=1)
+class IntentSettled:
+    """How an intent ended; the first one is final (S-6.1, S-6.2)."""
+
+    intent_id: str
+    status: str
+    value: Any = None
+    failure: Failure | None = None
+    #: Attempts made until then.
+    attempts: int = 0
+    settled_by: str = ""
+    reason: str = ""
+
+
+@event("timer.armed", version=1)
+class TimerArmed:
+    """A wait for a moment."""
+
+    timer_id: str
+    seq: int
+    step: int
+    fires_at: int
+
+
+@event("timer.fired", version=1)
+class TimerFired:
+    """A timer's moment has come; an empty ``timer_id`` is the suspension's own deadline (S-7.3)."""
+
+    seq: int
+    timer_id: str
+    due_at: int
+
+
+@event("traced", version=1)
+class Traced:
+    """A remark the agent left with ``ctx.trace``; discarded with a failed turn like everything else."""
+
+    seq: int
+    step: int
+    text: str
+    fields: dict[str, Any]
+
+
+@event("activation.suspended", version=1)
+class Suspended:
+    """A turn's end: the activation waits (S-7.1)."""
+
+    seq: int
+    now: int
+    #: Where the next turn goes on counting.
+    step: int
+    index: int
+    waits: tuple[str, ...]
+    #: ``all`` or ``any``.
+    mode: str
+    deadline: int
+    snapshot: bytes = b""
+    adapter: str = ""
+
+
+@event("activation.completed", version=1)
+class Completed:
+    """A turn's end: the activation is over."""
+
+    seq: int
+    now: int
+    step: int
+    index: int
+    output: Any
+
+
+@event("activation.failed", version=1)
+class ActivationFailed:
+    """All that a failed turn leaves behind besides its paid answers (S-3.3). ``retry_at`` ``None``: parked as a dead letter."""
+
+    seq: int
+    input_id: str
+    attempt: int
+    failure: Failure
+    step: int
+    index: int
+    retry_at: int | None
+
+
+@event("input.redriven", version=1)
+class InputRedriven:
+    """A person put a parked input back in line."""
+
+    seq: int
+    input_id: str
+    by: str
+    reason: str
+
+
+@event("stream.blocked", version=1)
+class StreamBlocked:
+    """The stream holds an event this code cannot read; its turns stop, other keys go on (S-8.3)."""
+
+    at_version: int
+    failure: Failure
+
+
+FACTS = (
+    InputReceived,
+    ModelCallCached,
+    ToolCallCached,
+    IntentStaged,
+    IntentAttempted,
+    IntentSettled,
+    TimerArmed,
+    TimerFired,
+    Traced,
+    Suspended,
+    Completed,
+    ActivationFailed,
+    InputRedriven,
+    StreamBlocked,
+)
+"""Every runtime event class."""
+
+ARRIVALS = frozenset({"input.received", "intent.attempted", "intent.settled", "input.redriven", "stream.blocked"})
+"""Types that others than the key's worker append; a turn is rebased over them (S-3.4)."""

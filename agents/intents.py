@@ -1,0 +1,50 @@
+"""An intent's identity: where it was decided, or its business key, bound to a digest of what it says (S-5.2, S-5.3)."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import Final
+
+NAMESPACE: Final = uuid.UUID("4b5f2c0e-8f0b-5b0a-9d5e-6f2c6a1e9b77")
+"""Never changes: every intent id ever minted hangs off it."""
+
+OK: Final = "OK"
+ERROR: Final = "ERROR"
+REJECTED: Final = "REJECTED"
+EXPIRED: Final = "EXPIRED"
+CANCELLED: Final = "CANCELLED"
+UNKNOWN: Final = "UNKNOWN"
+TIMED_OUT: Final = "TIMED_OUT"
+"""Not a settlement: what a wait reports for an outcome that was not there at its deadline."""
+
+STATUSES: Final = (OK, ERROR, REJECTED, EXPIRED, CANCELLED, UNKNOWN)
+
+
+def intent_id_for(stream: str, seq: int, step: int) -> str:
+    """``uuid5(NAMESPACE, stream|seq|step)``.
+
+    >>> intent_id_for("accounts-acct-42", 0, 1)
+    '5cbaf9ef-4c86-57a8-ba33-8d7b8b2b0d8d'
+    """
+    return str(uuid.uuid5(NAMESPACE, f"{stream}|{seq}|{step}"))
+
+
+def keyed_intent_id(stream: str, tool: str, key: str) -> str:
+    """``uuid5(NAMESPACE, stream|tool|key)`` for an intent named by a business key."""
+    return str(uuid.uuid5(NAMESPACE, f"{stream}|{tool}|{key}"))
+
+
+def content_digest(name: str, canonical: bytes) -> bytes:
+    """SHA-256 over a name and canonical bytes, unambiguous about where one ends."""
+    return hashlib.sha256(f"{len(name)}:{name}".encode() + canonical).digest()
+
+
+def input_event_id(input_id: str) -> bytes:
+    """The event id of an input: the same input sent twice is the same event (S-2.2)."""
+    return hashlib.sha256(b"input|" + input_id.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def fact_id(*parts: object) -> bytes:
+    """An event id made of what the event is about, so that writing the same fact again is a duplicate."""
+    return hashlib.sha256("|".join(map(str, parts)).encode()).digest()[:16]
