@@ -1,0 +1,64 @@
+"""What every test may count on: a plain terminal, real input, quiet for the tests that need it, and no silent skip in CI."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CI = os.environ.get("CI", "").lower() in ("1", "true")
+#: Settings of the caller's shell that would change what the command prints, or which log it opens.
+STRAY = ("EVENTLOG_URL", "EVENTLOG_APP", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "PYTHONWARNINGS", "PYTHONPATH")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Clear the stray settings before anything, child processes included, looks at them."""
+    for name in STRAY:
+        os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The 329 webhook deliveries beside the checkout; absent, the test skips, and fails under ``CI=true``."""
+    path = ROOT.parent / "shared" / "data" / "github-webhooks.jsonl.gz"
+    if not path.is_file():
+        pytest.skip(f"there is no {path.name} in ../shared/data beside the checkout")
+    return path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Under ``CI=true`` what is missing is a failure: a skipped test proves nothing."""
+    report = yield
+    if CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, which CI=true does not allow: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Kill and timing tests run while no other test does, though all of them are one parallel run (docs/decisions/0002)."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    with _turn(alone="acceptance" in item.path.parts or item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+@contextmanager
+def _turn(*, alone: bool) -> Iterator[None]:
+    """A lock for many or for one. Who wants to be alone waits inside the gate, so nobody new slips past."""
+    folder = ROOT / "build" / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held, (folder / "room").open("w") as room:
+        gate = held.enter_context((folder / "gate").open("w"))
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        if not alone:
+            held.close()
+        yield
