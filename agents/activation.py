@@ -1,0 +1,89 @@
+"""The core: one turn as a generator that yields what it needs and returns what it staged.
+
+Rules of this file: it never waits, never reads a clock, never touches a store. ``run_turn`` drives the agent's coroutine
+by hand, so the only things that agent code can wait for are the requests in ``requests``; whatever else it awaits is
+refused with the line that did it (S-4.8). The shell that answers is a ``match`` in the worker, and another in replay.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from ..eventlog.clock import from_timedelta
+from . import facts
+from .context import ActivationContext
+from .errors import DefinitionError, ForeignAwait
+from .outcome import Complete, Suspend
+from .requests import REQUESTS, Answer, Request, TurnEnd
+
+
+def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]:
+    """Run the agent's code for one turn.
+
+    Yields requests; ``send`` their answers, or ``throw`` what the answer's absence raises. Returns the turn's end.
+    Raises whatever the agent's code raised, ``Drift`` when it left the recorded path, ``ForeignAwait`` when it awaited
+    something that is not a step. Closing the generator closes the agent's coroutine.
+    """
+    agent = ctx._definitions.agent
+    coroutine = agent.fn(ctx, ctx.input) if agent.takes_input else agent.fn(ctx)
+    if not isinstance(coroutine, Coroutine):
+        raise DefinitionError(f"agent {agent.name} returned {type(coroutine).__name__} instead of a coroutine")
+    try:
+        result = yield from _drive(ctx, coroutine)
+    finally:
+        coroutine.close()
+    if ctx.fault is not None:  # agent code caught it and went on; what it staged must not be committed
+        raise ctx.fault
+    unreached = ctx.unreached()
+    if unreached is not None:
+        raise unreached
+    return _close(ctx, result)
+
+
+def _drive(ctx: ActivationContext[Any], coroutine: Coroutine[Any, Any, Any]) -> Generator[Request, Answer, Any]:
+    answer: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            wanted = coroutine.send(answer) if error is None else coroutine.throw(error)
+        except StopIteration as stop:
+            return stop.value
+        answer, error = None, None
+        if isinstance(wanted, REQUESTS):
+            try:
+                answer = yield wanted
+            except Exception as raised:
+                error = raised
+        else:
+            error = ctx.fault = ctx.fault or _foreign(ctx, coroutine, wanted)
+
+
+def _foreign(ctx: ActivationContext[Any], coroutine: Any, awaited: object) -> ForeignAwait:
+    """Names the innermost line of agent code that awaits ``awaited``."""
+    place, line = "", ""
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None)
+        if frame is not None and not frame.f_code.co_filename.startswith("<"):
+            candidate = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+            if not place or "await" in candidate:
+                place, line = f"{frame.f_code.co_filename}:{frame.f_lineno}", candidate
+        coroutine = getattr(coroutine, "cr_await", None)
+    return ForeignAwait(
+        f"{ctx.stream}, activation {ctx.seq}: agent code awaited {type(awaited).__name__ if awaited is not None else 'the event loop'}, which no log records\n"
+        f"  {place}: {line}\n"
+        "  Await a durable step instead: ctx.call_model, ctx.run_tool, or await ctx.run(fn, …) for any other read; to wait, return Suspend(timeout=…)."
+    )
+
+
+def _close(ctx: ActivationContext[Any], result: object) -> TurnEnd:
+    step, index = ctx.position()
+    closing: facts.Suspended | facts.Completed
+    if isinstance(result, Suspend):
+        wait = from_timedelta(result.deadline_after(ctx._definitions.agent.wait_timeout))
+        closing = facts.Suspended(ctx.seq, ctx.now_us, step, index, ctx.waits(), result.wait, ctx.now_us + wait, result.snapshot, result.adapter)
+    else:
+        output = result.output if isinstance(result, Complete) else result
+        closing = facts.Completed(ctx.seq, ctx.now_us, step, index, output)
+    return TurnEnd((*ctx.staged, closing), closing)

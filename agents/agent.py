@@ -1,0 +1,90 @@
+"""``@agent``: a name, an async function, the state it folds and its policies. Frozen; nothing is registered globally."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, Final
+
+import attrs
+
+from ..eventlog.errors import InvalidName
+from ..eventlog.names import check_agent
+from .aggregate import Aggregate, check_aggregate
+from .errors import DefinitionError
+from .retry import RetryPolicy
+
+ON_PARKED: Final = ("continue", "wait")
+
+
+@attrs.frozen(eq=False)
+class Agent:
+    """What to do when something arrives for a key."""
+
+    name: str
+    fn: Callable[..., Awaitable[Any]]
+    state: type[Aggregate] | None
+    #: Types the second parameter takes: event classes or plain types; empty when the function takes only ``ctx``.
+    inputs: tuple[Any, ...]
+    takes_input: bool
+    retry: RetryPolicy
+    #: Wall-clock limit of one turn, model calls included (S-3.3).
+    turn_timeout: timedelta
+    #: Deadline of a suspension that names none (S-7.3).
+    wait_timeout: timedelta
+    #: Expiry of an intent that names none (S-5.5).
+    intent_ttl: timedelta
+    #: What later inputs of a key do while an earlier one is parked: ``continue`` or ``wait`` (S-3.3).
+    on_parked: str = "continue"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
+        return self.fn(*args, **kwargs)
+
+
+def agent(
+    name: str,
+    *,
+    state: type[Aggregate] | None = None,
+    retry: RetryPolicy | None = None,
+    turn_timeout: timedelta = timedelta(seconds=60),
+    wait_timeout: timedelta = timedelta(hours=24),
+    intent_ttl: timedelta = timedelta(hours=1),
+    on_parked: str = "continue",
+) -> Callable[[Callable[..., Awaitable[Any]]], Agent]:
+    """Make an agent of ``async def fn(ctx)`` or ``async def fn(ctx, asked: EventType)``.
+
+    ``name`` is also the category of its streams (S-1.2). Raises ``DefinitionError`` for anything wrong with it.
+    """
+    try:
+        check_agent(name)
+    except InvalidName as problem:
+        raise DefinitionError(str(problem)) from None
+    if state is not None:
+        check_aggregate(state)
+    if on_parked not in ON_PARKED:
+        raise DefinitionError(f"agent {name}: on_parked must be one of {', '.join(ON_PARKED)}, not {on_parked!r}")
+    for label, length in (("turn_timeout", turn_timeout), ("wait_timeout", wait_timeout), ("intent_ttl", intent_ttl)):
+        if length <= timedelta(0):
+            raise DefinitionError(f"agent {name}: {label} must be longer than zero, not {length}")
+
+    def make(fn: Callable[..., Awaitable[Any]]) -> Agent:
+        if not inspect.iscoroutinefunction(fn):
+            raise DefinitionError(f"agent {name}: {getattr(fn, '__qualname__', fn)} must be an async function")
+        parameters = [p for p in inspect.signature(fn).parameters.values() if p.default is p.empty]
+        if len(parameters) not in (1, 2):
+            raise DefinitionError(f"agent {name}: the function takes (ctx) or (ctx, input), not {inspect.signature(fn)}")
+        inputs = _input_types(name, fn, parameters[1].name) if len(parameters) == 2 else ()
+        return Agent(name, fn, state, inputs, len(parameters) == 2, retry or RetryPolicy(), turn_timeout, wait_timeout, intent_ttl, on_parked)
+
+    return make
+
+
+def _input_types(name: str, fn: Callable[..., Any], parameter: str) -> tuple[Any, ...]:
+    try:
+        hint = typing.get_type_hints(fn).get(parameter, Any)
+    except NameError as problem:
+        raise DefinitionError(f"agent {name}: the annotation of {parameter!r} names something unknown: {problem}") from problem
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)

@@ -1,0 +1,303 @@
+"""What an agent's code holds in its hands during one turn.
+
+Rules of this file: no clock, no chance, no I/O. Everything here is a function of the log and of what the turn did so
+far; the only way out is ``ask``, which hands a request to the driver. Every method that takes a step counts it, so that
+the same code over the same log takes the same steps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ..eventlog.clock import from_timedelta, to_datetime
+from . import facts
+from .compare import first_difference
+from .definitions import Definitions
+from .errors import InputRefused, IntentConflict, IntentDrift, ModelDrift, StepDrift, TerminalAgentError, ToolDrift, WrongToolKind
+from .intents import NAMESPACE, content_digest, intent_id_for, keyed_intent_id
+from .models import ModelRequest, ModelResponse, as_request
+from .outcome import EffectResult, result_of
+from .requests import NeedModel, NeedRead, ask
+from .run import Activation, RunState
+from .tools import Tool, canonical_arguments
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class ActivationContext(Generic[S]):
+    """One turn of one activation. Nothing staged here is visible to anyone before the turn's append (S-3.2)."""
+
+    def __init__(self, definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int) -> None:
+        self.stream = stream
+        #: The entity the agent acts for.
+        self.key = stream.partition("-")[2]
+        self.seq = activation.seq
+        #: The next durable step's ordinal.
+        self.step_index = activation.step
+        #: Microseconds since 1970-01-01 UTC, fixed for the turn (S-3.5).
+        self.now_us = now
+        #: The aggregate's state, with what this turn emitted applied.
+        self.state: S = state
+        self.is_resume = activation.turns > 0
+        self.snapshot = activation.snapshot
+        self.adapter = activation.adapter
+        self.staged: list[object] = []
+        #: A fault that agent code must not survive by catching it.
+        self.fault: BaseException | None = None
+        self._definitions = definitions
+        self._run = run
+        self._activation = activation
+        self._index = activation.index
+        self._input: Any = None
+        self._new_intents: dict[str, facts.IntentStaged] = {}
+        self._new_timers: list[str] = []
+        #: Business-keyed intents that were staged before and met again: waiting for them is waiting for their outcome.
+        self._joined: list[str] = []
+        self._randoms: dict[str, random.Random] = {}
+        self._uuids: dict[str, int] = {}
+
+    # ── what happened ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def input(self) -> Any:
+        """The input this activation answers: an event, or a plain value. Raises ``InputRefused`` when it cannot be read."""
+        if self._input is None:
+            self._input = self._definitions.payload(self._activation.input)
+        return self._input
+
+    @property
+    def input_id(self) -> str:
+        """The id the input was sent under."""
+        return self._activation.input.input_id
+
+    @property
+    def now(self) -> datetime:
+        """The turn's moment: the same for the whole turn and for every re-run of it (S-3.5)."""
+        return to_datetime(self.now_us)
+
+    @property
+    def resume_results(self) -> tuple[EffectResult, ...]:
+        """What the last suspension waited for, in the order it was staged; an outcome that is not there reads TIMED_OUT."""
+        activation = self._activation
+        return tuple(self._result(wait, wait in activation.results) for wait in activation.waits if activation.timed_out or activation.mode == "all" or wait in activation.results)
+
+    @property
+    def resume_result(self) -> EffectResult | None:
+        """The first of ``resume_results``; ``None`` on the first turn. A suspension that waited for nothing reads TIMED_OUT."""
+        if not self.is_resume:
+            return None
+        results = self.resume_results
+        return results[0] if results else EffectResult("", "TIMED_OUT")
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the suspension ended by its deadline (S-7.3)."""
+        return self._activation.timed_out
+
+    def outcome(self, intent_id: str) -> EffectResult | None:
+        """The recorded outcome of an intent of this stream, or ``None`` while there is none."""
+        intent = self._run.intents.get(intent_id)
+        return result_of(intent) if intent is not None and intent.settled is not None else None
+
+    def _result(self, wait: str, ready: bool) -> EffectResult:
+        intent = self._run.intents.get(wait)
+        if intent is None:
+            return EffectResult(wait, "OK" if ready else "TIMED_OUT")
+        return result_of(intent) if ready else EffectResult(wait, "TIMED_OUT", intent.tool, attempts=intent.attempts)
+
+    # ── steps ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _step(self, kind: str, shown: str) -> int:
+        step = self.step_index
+        self.step_index += 1
+        if kind != "model call" and (recorded := self._activation.models.get(step)) is not None:
+            self._fail(StepDrift(self._place(step), f"a model call ({recorded.request.model})", f"{kind} {shown}"))
+        if kind == "model call" and (staged := self._staged_at(step)) is not None:
+            self._fail(StepDrift(self._place(step), f"intent {staged}", f"a model call ({shown})"))
+        return step
+
+    def _staged_at(self, step: int) -> str | None:
+        intents = self._run.intents
+        return next((intents[i].tool for i in self._activation.intents if i in intents and intents[i].step == step), None)
+
+    def _place(self, step: int) -> str:
+        return f"{self.stream}, activation {self.seq}, step {step}"
+
+    def _fail(self, fault: TerminalAgentError) -> None:
+        self.fault = self.fault or fault
+        raise fault
+
+    async def call_model(self, prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, *, reply: type[R] | None = None, **changes: Any) -> Any:
+        """Ask the model, once (S-4.1): a ``ModelResponse``, or an instance of ``reply`` read from its JSON text.
+
+        ``changes`` replace fields of the request (``model=``, ``params=``, ``tools=``, …). Raises ``ModelDrift`` when
+        the step is recorded with another request, ``ModelFailed`` when the provider does not answer.
+        """
+        request = self._definitions.model_request(as_request(prompt, **changes), reply)
+        step = self._step("model call", request.model)
+        digest = self._definitions.model_digest(request)
+        recorded = self._activation.models.get(step)
+        if recorded is None:
+            response: ModelResponse = await ask(NeedModel(step, digest, request))
+        elif recorded.digest == digest:
+            response = recorded.response
+        else:
+            difference = first_difference(recorded.request, request)
+            self._fail(ModelDrift(f"{self._place(step)} (model call)", difference.left, difference.right, difference.path))
+        return response if reply is None else self._definitions.read_reply(response, reply)
+
+    async def run_tool(self, used: str | Tool, args: str | Mapping[str, Any] | None = None, **named: Any) -> Any:
+        """Run a read-only tool inline, journalled on its own counter (S-4.7). Raises what the tool raised."""
+        found = used if isinstance(used, Tool) else self._definitions.tools.named(used)
+        if found.side_effect:
+            raise WrongToolKind(f"{found.name} has a side effect: stage it with ctx.act({found.name!r}, …)")
+        plain, encoded = canonical_arguments(self._definitions.codec, found, args, named)
+        bound = self._definitions.bind(found, plain)
+        return await self._read(found.name, plain, encoded, lambda: found.fn(**bound), found.timeout.total_seconds(), found.returns)
+
+    async def run(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        """Run any other read or computation as a journalled step (S-4.8). Never for effects: a crash may run it again."""
+        name = f"{fn.__module__}.{fn.__qualname__}"
+        plain = {str(place): value for place, value in enumerate(args)}
+        encoded = self._definitions.codec.encode_value(plain, dict[str, Any])
+        return await self._read(name, plain, encoded, lambda: fn(*args), None, Any)
+
+    async def _read(self, name: str, plain: dict[str, Any], encoded: bytes, call: Callable[[], Any], timeout: float | None, returns: Any) -> Any:
+        index = self._index
+        self._index += 1
+        digest = content_digest(name, encoded)
+        cached = self._activation.tools.get(index)
+        if cached is None:
+            cached = await ask(NeedRead(index, name, digest, plain, call, timeout))
+        elif cached.digest != digest:
+            difference = first_difference({"tool": cached.tool, "args": cached.args}, {"tool": name, "args": plain})
+            self._fail(ToolDrift(f"{self.stream}, activation {self.seq}, read {index} ({name})", difference.left, difference.right, difference.path))
+        if cached.failure is not None:
+            raise self._definitions.exception(cached.failure)
+        return self._definitions.value(cached.value, returns)
+
+    def act(
+        self,
+        used: str | Tool,
+        args: str | bytes | Mapping[str, Any] | None = None,
+        *,
+        ttl: timedelta | None = None,
+        ttl_ms: int | None = None,
+        key: str | None = None,
+        **named: Any,
+    ) -> str:
+        """Stage an effect and return its intent id; nothing has happened in the world when the turn ends (S-5.1).
+
+        ``key`` names it by business key instead of by position (S-5.3). Raises ``ArgumentRefused``, ``UnknownTool``,
+        ``IntentConflict`` or ``IntentDrift``.
+        """
+        found = used if isinstance(used, Tool) else self._definitions.tools.named(used)
+        if not found.side_effect:
+            raise WrongToolKind(f"{found.name} is read-only: run it with await ctx.run_tool({found.name!r}, …)")
+        plain, encoded = canonical_arguments(self._definitions.codec, found, args, named)
+        step = self._step("intent", found.name)
+        digest = content_digest(found.name, encoded)
+        intent_id = intent_id_for(self.stream, self.seq, step) if key is None else keyed_intent_id(self.stream, found.name, _business_key(key))
+        known = self._new_intents.get(intent_id) or self._run.intents.get(intent_id)
+        if known is not None:
+            if known.digest != digest:
+                self._differs(step, key, found.name, known.args, plain)
+            if intent_id not in self._new_intents:
+                self._joined.append(intent_id)
+            return intent_id
+        if ttl_ms is not None:
+            ttl = timedelta(milliseconds=ttl_ms)
+        length = from_timedelta(ttl if ttl is not None else self._definitions.agent_ttl)
+        expires_at = self.now_us + length if length > 0 else 0
+        staged = facts.IntentStaged(intent_id, self.seq, step, found.name, plain, digest, expires_at, key or "")
+        self._new_intents[intent_id] = staged
+        self.staged.append(staged)
+        return intent_id
+
+    def _differs(self, step: int, key: str | None, tool: str, recorded: Mapping[str, Any], decided: Mapping[str, Any]) -> None:
+        difference = first_difference(recorded, decided)
+        if key is None:
+            self._fail(IntentDrift(f"{self._place(step)} ({tool})", difference.left, difference.right, difference.path))
+        self._fail(
+            IntentConflict(
+                f"{self._place(step)}: {tool} with the business key {key!r} is staged already with other arguments.\n  recorded  {difference.left}\n"
+                f"  decided   {difference.right}\n  first difference: {difference.path}\n  Another effect needs another key."
+            )
+        )
+
+    def arm(self, after: timedelta) -> str:
+        """Arm a timer that the next ``Suspend`` waits for, and return its id."""
+        step = self._step("timer", str(after))
+        timer_id = f"timer-{self.seq}-{step}"
+        self.staged.append(facts.TimerArmed(timer_id, self.seq, step, self.now_us + from_timedelta(after)))
+        self._new_timers.append(timer_id)
+        return timer_id
+
+    def emit(self, event: object) -> None:
+        """Stage a domain event of this key and apply it to ``ctx.state``."""
+        self._definitions.check_domain_event(event)
+        self.staged.append(event)
+        if self.state is not None:
+            self.state = self.state.apply(event)  # type: ignore[assignment]
+
+    def trace(self, text: str, **fields: Any) -> None:
+        """Leave a remark in the stream; it is discarded with a failed turn."""
+        self.staged.append(facts.Traced(self.seq, self.step_index, text, fields))
+
+    # ── chance ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def random(self, name: str = "") -> random.Random:
+        """A generator derived from (stream, seq, name): using one never shifts another (S-3.5)."""
+        if name not in self._randoms:
+            self._randoms[name] = random.Random(hashlib.sha256(f"{self.stream}|{self.seq}|random|{name}".encode()).digest())
+        return self._randoms[name]
+
+    def uuid(self, name: str = "") -> uuid.UUID:
+        """The next UUID of the stream of UUIDs derived from (stream, seq, name)."""
+        count = self._uuids[name] = self._uuids.get(name, -1) + 1
+        return uuid.uuid5(NAMESPACE, f"{self.stream}|{self.seq}|uuid|{name}|{count}")
+
+    # ── the end of the turn ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def position(self) -> tuple[int, int]:
+        """The next step's and the next read's ordinals."""
+        return self.step_index, self._index
+
+    def waits(self) -> tuple[str, ...]:
+        """What a suspension waits for: open intents and timers of earlier turns, business-keyed intents met again, and this turn's own."""
+        intents = self._run.intents
+        earlier = [i for i in self._activation.intents if i in intents and intents[i].settled is None]
+        earlier += self._activation.timers
+        return tuple(dict.fromkeys([*earlier, *self._joined, *self._new_intents, *self._new_timers]))
+
+    def unreached(self) -> StepDrift | None:
+        """A recorded answer beyond where the turn ended: the code took another path than the one that was paid for."""
+        step = next((s for s in sorted(self._activation.models) if s >= self.step_index), None)
+        if step is not None:
+            return StepDrift(self._place(step), f"a model call ({self._activation.models[step].request.model})", "the turn ended before this step")
+        index = next((i for i in sorted(self._activation.tools) if i >= self._index), None)
+        if index is not None:
+            return StepDrift(f"{self.stream}, activation {self.seq}, read {index}", self._activation.tools[index].tool, "the turn ended before this read")
+        return None
+
+
+def _business_key(key: str) -> str:
+    if not isinstance(key, str) or not key.strip():
+        raise InputRefused(f"Invalid business key {key!r}: it must be a string that is not blank, for example 'notify:42'")
+    return key
+
+
+def read_json(text: str | bytes, into: Any) -> Any:
+    """A value of type ``into`` from JSON text; raises ``InputRefused`` naming the field."""
+    try:
+        return msgspec.json.decode(text, type=into)
+    except msgspec.MsgspecError as problem:
+        raise InputRefused(f"the JSON does not fit {getattr(into, '__name__', into)}: {problem}: {text!r:.200}") from problem

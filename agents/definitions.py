@@ -1,0 +1,111 @@
+"""What an agent's code is written in terms of: its codec, tools, model and events. Pure look-ups, resolved once an app."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+from datetime import timedelta
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from ..eventlog.codec import Codec
+from ..eventlog.errors import LogError, Unencodable
+from . import facts
+from .agent import Agent
+from .errors import DefinitionError, InputRefused
+from .models import ModelRequest, ModelResponse
+from .tools import Tool, ToolSet, bind_arguments
+
+_FACTS: Final = frozenset(facts.FACTS)
+
+
+@attrs.frozen(eq=False)
+class Definitions:
+    """Everything a turn of one agent looks up."""
+
+    agent: Agent
+    codec: Codec
+    tools: ToolSet
+    #: Names that a request is completed with; empty when the app has no model client.
+    provider: str = ""
+    model: str = ""
+
+    @property
+    def agent_ttl(self) -> timedelta:
+        """Expiry of an intent that names none."""
+        return self.agent.intent_ttl
+
+    def payload(self, received: facts.InputReceived) -> Any:
+        """The input as the agent's code gets it; raises ``InputRefused`` when it fits none of the declared types."""
+        try:
+            value = self._read(received)
+        except (LogError, msgspec.MsgspecError) as problem:
+            raise InputRefused(f"input {received.input_id!r} ({received.type or 'a plain value'}) cannot be read: {problem}") from problem
+        wanted = tuple(kind for kind in self.agent.inputs if isinstance(kind, type))
+        if wanted and not isinstance(value, wanted) and Any not in self.agent.inputs:
+            names = ", ".join(getattr(kind, "__event_type__", kind.__name__) for kind in wanted)
+            raise InputRefused(f"agent {self.agent.name} takes {names}; input {received.input_id!r} is {received.type or type(value).__name__}")
+        return value
+
+    def _read(self, received: facts.InputReceived) -> Any:
+        if received.format == "msgpack":
+            return self.codec.decode(received.type, received.schema, received.payload) if received.type else self.codec.decode_value(received.payload, Any)
+        value = msgspec.json.decode(received.payload)
+        return msgspec.convert(value, self.codec.registry.class_of(received.type)) if received.type else value
+
+    def model_request(self, request: ModelRequest, reply: Any) -> ModelRequest:
+        """``request`` with provider, model and reply schema filled in."""
+        changes: dict[str, Any] = {}
+        if not request.provider:
+            changes["provider"] = self.provider
+        if not request.model:
+            changes["model"] = self.model
+        if reply is not None and request.response_format is None:
+            schema = msgspec.json.schema(reply)
+            changes["response_format"] = {"type": "json_schema", "json_schema": {"name": getattr(reply, "__name__", "reply"), "schema": schema}}
+        return attrs.evolve(request, **changes) if changes else request
+
+    def model_digest(self, request: ModelRequest) -> bytes:
+        """SHA-256 over the canonical bytes of every field that can change the answer (S-4.3)."""
+        try:
+            return hashlib.sha256(self.codec.encode_value(request, ModelRequest)).digest()
+        except Unencodable as problem:
+            raise DefinitionError(f"the model request cannot be recorded: {problem}") from problem
+
+    def read_reply(self, response: ModelResponse, reply: Any) -> Any:
+        """The answer's JSON text as a ``reply``; raises ``InputRefused`` naming the field that does not fit."""
+        try:
+            return msgspec.json.decode(response.text, type=reply)
+        except msgspec.MsgspecError as problem:
+            raise InputRefused(f"the model's answer does not fit {getattr(reply, '__name__', reply)}: {problem}: {response.text!r:.200}") from problem
+
+    def bind(self, used: Tool, args: dict[str, Any]) -> dict[str, Any]:
+        """Python arguments from the plain ones."""
+        return bind_arguments(self.codec, used, args)
+
+    def value(self, plain: Any, returns: Any) -> Any:
+        """A recorded value as the annotated return type."""
+        if returns is Any or returns is None or returns is type(None):
+            return plain
+        return self.codec.decode_value(self.codec.encode_value(plain, Any), returns)
+
+    def exception(self, failure: facts.Failure) -> BaseException:
+        """The recorded exception, of the same type when it is a built-in one, with the same text, live and replayed."""
+        kind = getattr(builtins, failure.type, None)
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError):
+            return kind(failure.message)
+        return ReadFailed(failure.type, failure.message)
+
+    def check_domain_event(self, event: object) -> None:
+        """Raise ``DefinitionError`` unless ``event`` is of a registered class that is not one of the runtime's."""
+        if type(event) in _FACTS or type(event) not in self.codec.registry:
+            raise DefinitionError(f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in App(events=[…]) if it lives in another module.")
+
+
+class ReadFailed(Exception):  # noqa: N818 - it stands for somebody else's exception
+    """A read-only tool raised an exception that is not a built-in one; ``args`` are its type's name and its text."""
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.args[1]}"

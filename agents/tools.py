@@ -1,0 +1,236 @@
+"""Tools: plain functions with a schema, either read-only (run inline, journalled) or with a side effect (staged as intents).
+
+What a provider sees is the schema; the ``intent`` parameter never appears in it and can never be supplied as an
+argument. Importing this module brings no runtime, model client or store with it, so an effector can load tools alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final, TypeVar, get_type_hints, overload
+
+import attrs
+import msgspec
+
+from ..eventlog.codec import Codec
+from ..eventlog.errors import LogError
+from .errors import ArgumentRefused, DefinitionError, UnknownTool, WrongToolKind
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
+_INTENT: Final = "intent"
+Reconcile = Callable[..., Any]
+
+
+@attrs.frozen
+class IntentInfo:
+    """The identity of the intent being carried out, injected into a side-effect tool's keyword-only ``intent`` parameter."""
+
+    #: The idempotency key to hand on: the same for every attempt at this effect.
+    intent_id: str
+    stream: str
+    seq: int
+    step_index: int
+    #: From 1.
+    attempt: int
+
+    @property
+    def entity_key(self) -> str:
+        """The key the agent acts for."""
+        return self.stream.partition("-")[2]
+
+
+@attrs.frozen(eq=False)
+class Tool:
+    """A registered tool; calling it runs the function itself, unless it has a side effect (S-4.7)."""
+
+    name: str
+    description: str
+    side_effect: bool
+    fn: Callable[..., Any]
+    arguments: type[Any]
+    #: JSON schema of the arguments, as a provider gets it.
+    schema: dict[str, Any]
+    returns: Any
+    takes_intent: bool
+    #: Running it twice with the same intent id does no harm.
+    idempotent: bool = False
+    #: Wall-clock limit of one attempt.
+    timeout: timedelta = timedelta(seconds=60)
+    #: Asked after a crash in mid-call whether the effect happened: ``(IntentInfo, **args) -> value | None``.
+    reconcile: Reconcile | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.side_effect:
+            raise WrongToolKind(f"{self.name} has a side effect and is not called directly: stage it with ctx.act({self.name!r}, …). To test the function itself, call {self.name}.fn(…).")
+        return self.fn(*args, **kwargs)
+
+
+@overload
+def tool(fn: F, /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    side_effect: bool = False,
+    idempotent: bool = False,
+    timeout: timedelta = timedelta(seconds=60),
+    reconcile: Reconcile | None = None,
+) -> Callable[[F], Tool]: ...
+def tool(
+    fn: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    side_effect: bool = False,
+    idempotent: bool = False,
+    timeout: timedelta = timedelta(seconds=60),
+    reconcile: Reconcile | None = None,
+) -> Any:
+    """Make a tool of a function whose parameters are all annotated.
+
+    ``side_effect=True``: carried out by the effector, never inline. Such a tool may declare a keyword-only
+    ``intent: IntentInfo``. Raises ``DefinitionError`` for anything that would only be found out later.
+    """
+
+    def make(function: F) -> Tool:
+        return _define(function, name, description, side_effect, idempotent, timeout, reconcile)
+
+    return make if fn is None else make(fn)
+
+
+def _define(fn: Callable[..., Any], name: str | None, description: str | None, side_effect: bool, idempotent: bool, timeout: timedelta, reconcile: Reconcile | None) -> Tool:
+    label = name or fn.__name__
+    if not _NAME.match(label):
+        raise DefinitionError(f"Invalid tool name {label!r}: it must match [A-Za-z][A-Za-z0-9_.-]*")
+    if timeout <= timedelta(0):
+        raise DefinitionError(f"tool {label}: timeout must be longer than zero, not {timeout}")
+    if not side_effect and (idempotent or reconcile is not None):
+        raise DefinitionError(f"tool {label}: idempotent= and reconcile= are for tools with side_effect=True")
+    hints = get_type_hints(fn, include_extras=True)
+    fields: dict[str, Any] = {}
+    takes_intent = False
+    for parameter in inspect.signature(fn).parameters.values():
+        if parameter.name == _INTENT or hints.get(parameter.name) is IntentInfo:
+            _check_intent(label, parameter, hints.get(parameter.name), side_effect)
+            takes_intent = True
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise DefinitionError(f"tool {label}: {parameter} cannot be put in a schema; name every parameter")
+        if parameter.name not in hints:
+            raise DefinitionError(f"tool {label}: parameter {parameter.name!r} has no annotation")
+        default = attrs.NOTHING if parameter.default is parameter.empty else parameter.default
+        annotation = hints[parameter.name]
+        fields[parameter.name] = attrs.field(default=default, type=annotation, kw_only=True, converter=_as_float if annotation is float else None)
+    arguments = attrs.make_class(f"{label.replace('.', '_').replace('-', '_')}_arguments", fields, frozen=True, slots=True)
+    try:
+        schema = msgspec.json.schema(arguments)
+        Codec.check_type(arguments)
+    except (TypeError, LogError) as problem:
+        raise DefinitionError(f"tool {label}: {problem}") from problem
+    doc = inspect.getdoc(fn) or ""
+    returns = hints.get("return", Any)
+    return Tool(label, description if description is not None else doc, side_effect, fn, arguments, _flat(schema), returns, takes_intent, idempotent, timeout, reconcile)
+
+
+def _check_intent(label: str, parameter: inspect.Parameter, hint: Any, side_effect: bool) -> None:
+    if hint is not IntentInfo or parameter.name != _INTENT or parameter.kind is not parameter.KEYWORD_ONLY:
+        raise DefinitionError(f"tool {label}: declare the intent as a keyword-only parameter: def {label}(…, *, intent: IntentInfo)")
+    if not side_effect:
+        raise DefinitionError(f"tool {label} is read-only, so there is no intent to inject; drop the parameter or declare side_effect=True")
+
+
+def _as_float(value: Any) -> Any:
+    return float(value) if type(value) is int else value
+
+
+def _flat(schema: dict[str, Any]) -> dict[str, Any]:
+    """The object schema itself, with its definitions beside it only when they are used."""
+    definitions = dict(schema.get("$defs", {}))
+    body: dict[str, Any] = definitions.pop(schema["$ref"].rsplit("/", 1)[1]) if "$ref" in schema else schema
+    body.pop("title", None)
+    body.setdefault("properties", {})
+    body.setdefault("additionalProperties", False)
+    return body | ({"$defs": definitions} if definitions else {})
+
+
+class ToolSet:
+    """The tools an app knows, by name."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for each in tools:
+            self.add(each)
+
+    def add(self, added: Tool) -> None:
+        """Register; a second tool of the same name raises ``DefinitionError``."""
+        known = self._tools.setdefault(added.name, added)
+        if known is not added:
+            raise DefinitionError(f"two tools are named {added.name!r}: {known.fn.__module__}.{known.fn.__qualname__} and {added.fn.__module__}.{added.fn.__qualname__}")
+
+    def get(self, name: str) -> Tool | None:
+        """The tool, or ``None``."""
+        return self._tools.get(name)
+
+    def named(self, name: str) -> Tool:
+        """The tool; raises ``UnknownTool`` listing those there are."""
+        found = self._tools.get(name)
+        if found is None:
+            known = ", ".join(sorted(self._tools)) or "none"
+            raise UnknownTool(f"Unknown tool {name!r}. This app knows: {known}. Add it with App(tools=[…]).")
+        return found
+
+    def __iter__(self) -> Any:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+
+def canonical_arguments(codec: Codec, used: Tool, given: str | bytes | Mapping[str, Any] | None, named: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """Arguments as plain values and as canonical bytes, checked against the tool's schema (S-5.1).
+
+    ``given`` is JSON text (a provider's tool call, the seed style) or a mapping of Python values. Raises
+    ``ArgumentRefused`` naming the parameter.
+    """
+    try:
+        if isinstance(given, str | bytes):
+            values = msgspec.json.decode(given or b"{}")
+            _refuse_spoofing(used, values)
+            bound = msgspec.convert(values, used.arguments)
+        else:
+            values = {**(given or {}), **named}
+            _refuse_spoofing(used, values)
+            bound = used.arguments(**values)
+        encoded = codec.encode_value(bound, used.arguments)
+    except (msgspec.MsgspecError, TypeError, LogError) as problem:
+        raise ArgumentRefused(f"tool {used.name} refuses its arguments: {str(problem).replace(used.arguments.__name__ + '.', '').replace('__init__()', used.name + '()')}") from problem
+    plain = codec.tree(encoded)
+    assert isinstance(plain, dict)
+    return plain, encoded
+
+
+def _refuse_spoofing(used: Tool, values: Any) -> None:
+    if not isinstance(values, dict):
+        raise ArgumentRefused(f"tool {used.name}: the arguments must be a JSON object, not {values!r:.60}")
+    known = {field.name for field in attrs.fields(used.arguments)}
+    if _INTENT in values and _INTENT not in known:
+        raise ArgumentRefused(f"tool {used.name}: {_INTENT!r} is injected by the effector and cannot be supplied as an argument")
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ArgumentRefused(f"tool {used.name} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'none'}")
+
+
+def bind_arguments(codec: Codec, used: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Python values for calling the tool from the plain ones in the log; raises ``ArgumentRefused``."""
+    _refuse_spoofing(used, dict(args))
+    try:
+        bound = codec.decode_value(codec.encode_value(dict(args), dict[str, Any]), used.arguments)
+    except LogError as problem:
+        raise ArgumentRefused(f"tool {used.name} refuses its arguments: {problem}") from problem
+    return {field.name: getattr(bound, field.name) for field in attrs.fields(used.arguments)}
