@@ -27,10 +27,12 @@ test: ## the whole suite, on every core
 
 lint: ## ruff, format, import arrows, types
 	@.ci/environment .venv test
-	@echo "· ruff check" && $(BIN)/ruff check .
-	@echo "· ruff format --check" && $(BIN)/ruff format --check .
-	@echo "· import arrows" && $(BIN)/lint-imports
-	@echo "· types" && .ci/types
+	@found=0; \
+	echo "· ruff check"; $(BIN)/ruff check . || found=1; \
+	echo "· ruff format --check"; $(BIN)/ruff format --check . || found=1; \
+	echo "· import arrows"; $(BIN)/lint-imports || found=1; \
+	echo "· types"; .ci/types || found=1; \
+	exit $$found
 
 format: ## put layout, import order and __all__ right
 	@.ci/environment .venv test

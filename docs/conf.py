@@ -10,6 +10,8 @@ extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = "intentlog"
 myst_heading_anchors = 3
+# A folder of the contents may still be empty.
+suppress_warnings = ["toc.empty_glob"]
 
 CONTENTS = """
 ```{toctree}

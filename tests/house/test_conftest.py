@@ -1,0 +1,67 @@
+"""What tests/conftest.py promises: no silent skip in CI, and quiet around the tests that need it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT, python
+
+SKIPS = "import pytest\n\n\ndef test_nothing():\n    pytest.skip('no broker')\n"
+RECORDS = """
+import time
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range(8))
+def test_something(number):
+    began = time.monotonic()
+    time.sleep(0.05)
+    with Path("{log}").open("a") as log:
+        log.write(f"{kind} {{began}} {{time.monotonic()}}\\n")
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    (tmp_path / "tests" / "acceptance").mkdir(parents=True)
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def run(suite: Path, *arguments: str, **environment: str) -> tuple[int, str]:
+    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "tests", cwd=suite, PYTEST_XDIST_WORKER="", **environment)
+    return done.returncode, done.stdout
+
+
+def test_a_missing_service_skips_on_a_laptop(suite):
+    (suite / "tests" / "test_skips.py").write_text(SKIPS)
+    code, output = run(suite, CI="")
+    assert (0, True) == (code, "1 skipped" in output), output
+
+
+def test_a_missing_service_fails_in_ci(suite):
+    (suite / "tests" / "test_skips.py").write_text(SKIPS)
+    code, output = run(suite, CI="true")
+    assert (1, True, True) == (code, "1 failed" in output, "no broker" in output), output
+
+
+def test_absent_input_skips_and_in_ci_fails(suite):
+    (suite / "tests" / "test_input.py").write_text("def test_input(shared_data):\n    assert shared_data.is_file()\n")
+    assert "1 skipped" in run(suite, CI="")[1]
+    assert "1 error" in run(suite, CI="true")[1]
+
+
+def test_an_acceptance_test_shares_no_moment_with_another(suite):
+    log = suite / "log"
+    for name, kind in (("acceptance/test_a", "alone"), ("acceptance/test_b", "alone"), ("test_c", "beside"), ("test_d", "beside")):
+        (suite / "tests" / f"{name}.py").write_text(RECORDS.format(log=log, kind=kind))
+    code, output = run(suite, "-n", "2", "--dist", "loadfile", CI="")
+    assert (0, True) == (code, "32 passed" in output), output
+    spans = sorted((float(began), float(ended), kind) for kind, began, ended in (line.split() for line in log.read_text().splitlines()))
+    shared = [(one, two) for number, one in enumerate(spans) for two in spans[number + 1 :] if two[0] < one[1]]
+    assert [] == [pair for pair in shared if "alone" in (pair[0][2], pair[1][2])]
+    assert shared, "ordinary tests run beside each other"
