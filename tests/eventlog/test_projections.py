@@ -1,0 +1,136 @@
+"""What the runners do beyond the kit's promises: progress, other runners, handlers that change their mind, codecs."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from intentlog.eventlog.errors import ProjectionFailed, Undecodable
+from intentlog.eventlog.events import StoredEvent
+from intentlog.eventlog.log import EventLog, View
+from intentlog.eventlog.memory import open_memory
+from intentlog.eventlog.projections import OnError, Progress, Projection, catch_up, follow, rebuild
+from intentlog.eventlog.testing import StoreMaker
+from intentlog.eventlog.testing.maker import Ticking, event, events, fresh, several, together
+from intentlog.eventlog.versions import ANY
+
+
+def count(view: View, stored: StoredEvent, decoded: object) -> None:
+    view.put(stored.stream, str(int(view.get(stored.stream) or b"0") + 1).encode())
+
+
+def filled(number: int) -> EventLog:
+    log = open_memory()
+    log.append("a-1", events(number), ANY)
+    return log
+
+
+def test_progress_is_told_after_every_transaction():
+    log, told = filled(10), list[Progress]()
+    catch_up(log, Projection("p", count), batch=4, progress=told.append)
+    assert [Progress(4, 4, 0), Progress(8, 8, 0), Progress(10, 10, 0)] == told
+
+
+def test_an_empty_log_is_caught_up_with():
+    assert Progress(0, 0, 0) == catch_up(open_memory(), Projection("p", count))
+
+
+def test_events_that_arrive_during_a_run_wait_for_the_next_one():
+    log = filled(2)
+
+    def fertile(view: View, stored: StoredEvent, decoded: object) -> None:
+        log.append("b-1", [event()], ANY)
+
+    assert Progress(2, 2, 0) == catch_up(log, Projection("p", fertile))
+    assert Progress(4, 2, 0) == catch_up(log, Projection("p", fertile))
+
+
+def test_without_a_codec_a_handler_gets_no_decoded_value():
+    log, seen = filled(1), list[object]()
+    catch_up(log, Projection("p", lambda view, stored, decoded: seen.append(decoded)))
+    assert [None] == seen
+
+
+def test_the_reason_why_an_event_does_not_decode_is_parked_with_it():
+    clock = Ticking()
+    log = open_memory(clock=clock)
+    log.append("a-1", events(1), ANY)
+
+    class Closed:
+        def decode_stored(self, stored: StoredEvent) -> object:
+            raise Undecodable("no such class")
+
+    assert Progress(1, 0, 1) == catch_up(log, Projection("p", count, on_error=OnError.SKIP), codec=Closed())
+    (parked,) = log.views.parked("p")
+    assert ("p", 1, "a-1", 0, "Undecodable: no such class", clock.now) == (
+        parked.projection,
+        parked.position,
+        parked.stream,
+        parked.version,
+        parked.error,
+        parked.parked_at,
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 3, 100])
+def test_a_handler_that_fails_earlier_the_second_time_is_taken_at_its_word(batch):
+    log, calls = filled(10), list[int]()
+
+    def moody(view: View, stored: StoredEvent, decoded: object) -> None:
+        calls.append(stored.version)
+        if stored.version == 7 or (stored.version == 4 and calls.count(4) == 2):
+            raise ValueError(f"moody at {stored.version}")
+        count(view, stored, decoded)
+
+    done = catch_up(log, Projection("p", moody, on_error=OnError.SKIP), batch=batch)
+    handled = int(log.views.read("p").get("a-1") or b"0")
+    assert (handled, len(log.views.parked("p"))) == (done.handled, done.parked)
+    assert (10, 10) == (done.position, done.handled + done.parked)
+
+
+def test_a_stopped_projection_says_where_why_and_what_to_do():
+    log = filled(3)
+
+    def fussy(view: View, stored: StoredEvent, decoded: object) -> None:
+        if stored.version == 1:
+            raise KeyError("colour")
+
+    with pytest.raises(ProjectionFailed) as stopped:
+        catch_up(log, Projection("paint", fussy))
+    assert (
+        "Projection 'paint' stopped at a-1 version 1 (thing.happened, position 2): KeyError: 'colour'. Everything before it is kept. "
+        "Mend the handler and run it again, or let the projection step over with OnError.SKIP."
+    ) == str(stopped.value)
+    assert isinstance(stopped.value.__cause__, KeyError)
+
+
+def test_two_runners_of_one_projection_handle_every_event_once(maker: StoreMaker):
+    with several(maker, 2) as logs:
+        logs[0].append("a-1", events(200), ANY)
+        done = together(*[lambda log=log: catch_up(log, Projection("p", count), batch=3) for log in logs])
+        assert b"200" == logs[0].views.read("p").get("a-1")
+        assert 200 == sum(progress.handled for progress in done)
+
+
+def test_a_view_rebuilt_under_a_follower_ends_complete(maker: StoreMaker):
+    with several(maker, 2) as (log, other):
+        log.append("a-1", events(100), ANY)
+        stopped = threading.Event()
+        follower = threading.Thread(target=lambda: follow(log, Projection("p", count), stop=stopped.is_set, batch=2, poll=0.005))
+        follower.start()
+        rebuild(other, Projection("p", count), batch=5)
+        stopped.set()
+        follower.join()
+        catch_up(log, Projection("p", count))
+        assert b"100" == log.views.read("p").get("a-1")
+
+
+def test_two_projections_over_one_log_do_not_meet(maker: StoreMaker):
+    with fresh(maker) as log:
+        log.append("a-1", [event(type="x"), event(type="y"), event(type="x")], ANY)
+        catch_up(log, Projection("xs", count, types=("x",)))
+        catch_up(log, Projection("ys", count, types=("y",)))
+        assert (b"2", b"1") == (log.views.read("xs").get("a-1"), log.views.read("ys").get("a-1"))
+        log.views.clear("xs")
+        assert (0, log.last_position()) == (log.checkpoints.load("xs"), log.checkpoints.load("ys"))
