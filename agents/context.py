@@ -7,7 +7,9 @@ the same code over the same log takes the same steps.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -161,22 +163,23 @@ class ActivationContext(Generic[S]):
             raise WrongToolKind(f"{found.name} has a side effect: stage it with ctx.act({found.name!r}, …)")
         plain, encoded = canonical_arguments(self._definitions.codec, found, args, named)
         bound = self._definitions.bind(found, plain)
-        return await self._read(found.name, plain, encoded, lambda: found.fn(**bound), found.timeout.total_seconds(), found.returns)
+        call = functools.partial(found.fn, **bound)
+        return await self._read(found.name, plain, encoded, call, found.timeout.total_seconds(), found.returns)
 
     async def run(self, fn: Callable[..., Any], /, *args: Any) -> Any:
         """Run any other read or computation as a journalled step (S-4.8). Never for effects: a crash may run it again."""
         name = f"{fn.__module__}.{fn.__qualname__}"
         plain = {str(place): value for place, value in enumerate(args)}
         encoded = self._definitions.codec.encode_value(plain, dict[str, Any])
-        return await self._read(name, plain, encoded, lambda: fn(*args), None, Any)
+        return await self._read(name, plain, encoded, functools.partial(fn, *args), None, Any)
 
-    async def _read(self, name: str, plain: dict[str, Any], encoded: bytes, call: Callable[[], Any], timeout: float | None, returns: Any) -> Any:
+    async def _read(self, name: str, plain: dict[str, Any], encoded: bytes, call: functools.partial[Any], timeout: float | None, returns: Any) -> Any:
         index = self._index
         self._index += 1
         digest = content_digest(name, encoded)
         cached = self._activation.tools.get(index)
         if cached is None:
-            cached = await ask(NeedRead(index, name, digest, plain, call, timeout))
+            cached = await ask(NeedRead(index, name, digest, plain, call, inspect.iscoroutinefunction(call.func), returns, timeout))
         elif cached.digest != digest:
             difference = first_difference({"tool": cached.tool, "args": cached.args}, {"tool": name, "args": plain})
             self._fail(ToolDrift(f"{self.stream}, activation {self.seq}, read {index} ({name})", difference.left, difference.right, difference.path))

@@ -174,6 +174,8 @@ class ActivationFailed:
     step: int
     index: int
     retry_at: int | None
+    #: Parked, and later inputs of the key wait for it instead of going on (the agent's ``on_parked="wait"``).
+    holds: bool = False
 
 
 @event("input.redriven", version=1)

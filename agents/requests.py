@@ -33,8 +33,11 @@ class NeedRead:
     tool: str
     digest: bytes
     args: dict[str, Any]
-    #: Runs it, in the driver's own way of waiting: returns the value or an awaitable of it.
+    #: Runs it: returns an awaitable when ``is_async``, and may block when not.
     call: Callable[[], Any]
+    is_async: bool
+    #: The annotated type of the value.
+    returns: Any
     #: Seconds one call may take, or ``None``.
     timeout: float | None
 

@@ -259,7 +259,8 @@ def _failed(run: RunState, fact: facts.ActivationFailed, _: int) -> None:
     activation.tools = {index: cached for index, cached in activation.tools.items() if cached.failure is None}
     if fact.retry_at is None:
         activation.state = next_activation_state(fact.seq, activation.state, "activation.failed", PARKED)
-        run.line.pop(0)
+        if not fact.holds:
+            run.line.pop(0)
     else:
         activation.retry_at = fact.retry_at
 
@@ -269,7 +270,8 @@ def _redriven(run: RunState, fact: facts.InputRedriven, _: int) -> None:
     target = RESUMABLE if activation.turns else QUEUED
     activation.state = next_activation_state(fact.seq, activation.state, "input.redriven", target)
     activation.failures, activation.retry_at = 0, 0
-    run.line.append(fact.seq)
+    if fact.seq not in run.line:
+        run.line.append(fact.seq)
     run.blocked = ""
 
 
@@ -305,7 +307,7 @@ def next_attention(run: RunState) -> int | None:
     The first in line decides (S-2.3): later inputs wait while an activation is suspended (S-2.4, the default).
     """
     activation = run.current
-    if activation is None:
+    if activation is None or activation.state is PARKED:
         return None
     if activation.state is SUSPENDED:
         return min([activation.deadline, *activation.timers.values()])

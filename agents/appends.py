@@ -1,0 +1,98 @@
+"""The appends a worker makes, as values: what goes in, where it goes, when the stream needs attention next. Pure.
+
+Every append of a worker states the exact version it was decided at and the fencing token of its lease. Arrivals of
+others may come in between, and then the append is made again behind them; anything else means that the key is not this
+worker's any more (S-3.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from ..eventlog.codec import Codec
+from ..eventlog.events import NewEvent, StoredEvent
+from ..eventlog.ids import IdMaker
+from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
+from . import facts
+from .intents import fact_id
+from .run import Activation, RunState, next_attention
+
+TURNS: Final = "turn"
+"""The queue in which streams wait for a worker."""
+EFFECTS: Final = "effect"
+"""The queue whose leases decide which effector carries out a stream's intents."""
+
+
+@attrs.frozen
+class Appends:
+    """Builds requests for one app's streams."""
+
+    codec: Codec
+    new_id: IdMaker
+
+    def _stage(self, events: Iterable[object], activation: Activation) -> list[NewEvent]:
+        correlation = activation.input_event_id
+        causation = trigger(activation)
+        return [self.codec.stage(event, event_id=self.new_id(), correlation=correlation, causation=causation) for event in events]
+
+    def journal(self, claim: Claim, version: int, activation: Activation, cached: facts.ModelCallCached | facts.ToolCallCached) -> AppendRequest:
+        """One answer, before the agent sees it. The lease stays and so does the wake-up: a crash leaves the stream due."""
+        return AppendRequest((StreamAppend(claim.name, self._stage((cached,), activation), version),), (_fence(claim),))
+
+    def turn(self, claim: Claim, version: int, run: RunState, activation: Activation, staged: Sequence[object]) -> AppendRequest:
+        """A turn's one append (S-3.2): everything it staged, its closing fact, the next wake-up and the lease's end.
+
+        ``run`` is advanced over the runtime's facts among ``staged``, to know when attention is needed next.
+        """
+        events = self._stage(staged, activation)
+        for event in staged:
+            if type(event) in _FACTS:
+                run.apply(event, 0)
+        return self._closing(claim, version, run, events)
+
+    def timers(self, claim: Claim, version: int, activation: Activation, fired: Sequence[facts.TimerFired]) -> AppendRequest:
+        """Due timers, recorded before the turn they cause, so that a re-run of that turn sees what the first run saw."""
+        return AppendRequest((StreamAppend(claim.name, self._stage(fired, activation), version),), (_fence(claim),))
+
+    def failure(self, claim: Claim, version: int, run: RunState, activation: Activation, failed: facts.ActivationFailed) -> AppendRequest:
+        """The one event a failed turn leaves (S-3.3)."""
+        events = self._stage((failed,), activation)
+        run.apply(failed, 0)
+        return self._closing(claim, version, run, events)
+
+    def blocked(self, claim: Claim, version: int, failure: facts.Failure) -> AppendRequest:
+        """An unreadable stream stops, once, visibly (S-8.3); it goes behind whatever is there."""
+        from ..eventlog.versions import ANY
+
+        event = self.codec.stage(facts.StreamBlocked(version, failure), event_id=fact_id("blocked", version, failure.message))
+        return AppendRequest((StreamAppend(claim.name, (event,), ANY, (Wake(TURNS, None),)),), (_fence(claim, release=True),))
+
+    def hand_back(self, claim: Claim, version: int, run: RunState) -> AppendRequest:
+        """Nothing to do now: the wake-up as it should be, and the lease's end, provided nothing arrived meanwhile."""
+        return self._closing(claim, version, run, [])
+
+    def _closing(self, claim: Claim, version: int, run: RunState, events: list[NewEvent]) -> AppendRequest:
+        wake = Wake(TURNS, next_attention(run))
+        return AppendRequest((StreamAppend(claim.name, events, version, (wake,)),), (_fence(claim, release=True),))
+
+
+_FACTS: Final = frozenset(facts.FACTS)
+
+
+def _fence(claim: Claim, release: bool = False) -> Fence:
+    return Fence(claim.queue, claim.name, claim.token, release)
+
+
+def trigger(activation: Activation) -> bytes:
+    """Event id of what caused the turn: the input, or the settlement that ended the wait."""
+    if not activation.turns or not activation.results:
+        return activation.input_event_id
+    return fact_id("settled", activation.results[-1])
+
+
+def only_arrivals(events: Sequence[StoredEvent]) -> bool:
+    """Whether all of ``events`` are things that others may append without touching the turn's decision (S-3.4)."""
+    return all(event.type in facts.ARRIVALS for event in events)

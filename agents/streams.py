@@ -1,0 +1,96 @@
+"""From rows to a key's state: one pass, decoders resolved once, the same function live, on replay and from a snapshot (S-8.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from ..eventlog.errors import LogError, Undecodable
+from ..eventlog.events import Row
+from ..eventlog.fingerprint import fingerprint
+from ..eventlog.log import Snapshot
+from . import facts, run
+from .definitions import Definitions
+from .errors import ImpossibleHistory
+from .run import RunState
+
+_FACTS = frozenset(fact.__event_type__ for fact in facts.FACTS)  # type: ignore[attr-defined]
+
+
+@attrs.define
+class StreamState:
+    """The fold of one stream at ``version`` (-1: empty)."""
+
+    stream: str
+    run: RunState
+    #: The agent's aggregate; ``None`` when it declares none.
+    state: Any
+    version: int = -1
+    #: Version of the latest snapshot it was folded from.
+    snapshot_version: int = -1
+
+
+class Folder:
+    """Folds streams of one agent."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._codec = definitions.codec
+        self._state = definitions.agent.state
+        self._appliers: dict[type, Callable[[Any, Any], Any]] = dict(self._state.__appliers__) if self._state else {}
+        #: (type, schema) → (decoder, is a fact, applier); filled as types are met.
+        self._table: dict[tuple[str, int], tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the folding code and every schema it reads; a snapshot under another one is ignored (S-8.2)."""
+        return fingerprint(run, *facts.FACTS, self._state, *self._appliers, *self._appliers.values())
+
+    def empty(self, stream: str) -> StreamState:
+        """The state of a stream in which nothing has happened."""
+        return StreamState(stream, RunState(), self._state() if self._state else None)
+
+    def fold(self, into: StreamState, rows: Iterable[Row]) -> StreamState:
+        """Take ``rows`` in, in order. Raises ``Undecodable`` or ``ImpossibleHistory`` naming stream and version."""
+        table, state, version = self._table, into.state, into.version
+        apply_fact = into.run.apply
+        try:
+            for version, kind, schema, data, _, recorded_at in rows:
+                entry = table.get((kind, schema)) or self._resolve(kind, schema)
+                decode, is_fact, applier = entry
+                if is_fact:
+                    apply_fact(decode(data), recorded_at)
+                elif applier is not None:
+                    state = applier(state, decode(data))
+        except Undecodable as problem:
+            raise problem.at(into.stream, version) from problem
+        except ImpossibleHistory as problem:
+            raise ImpossibleHistory(f"{into.stream} version {version}: {problem}") from problem
+        into.state, into.version = state, version
+        return into
+
+    def _resolve(self, kind: str, schema: int) -> tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]:
+        decode = self._codec.decoder(kind, schema)
+        applier = None if kind in _FACTS else self._appliers.get(self._codec.registry.class_of(kind))
+        entry = self._table[kind, schema] = (decode, kind in _FACTS, applier)
+        return entry
+
+    def snapshot(self, folded: StreamState) -> Snapshot:
+        """``folded`` as a snapshot."""
+        held = {"run": self._codec.encode_value(folded.run, RunState)}
+        if self._state is not None:
+            held["state"] = self._codec.encode_value(folded.state, self._state)
+        return Snapshot(folded.version, self.fingerprint, self._codec.encode_value(held, dict[str, bytes]))
+
+    def restore(self, stream: str, snapshot: Snapshot | None) -> StreamState:
+        """The state a snapshot holds; an empty one when there is none, it does not fit, or it cannot be read (S-8.2)."""
+        if snapshot is None or snapshot.fingerprint != self.fingerprint:
+            return self.empty(stream)
+        try:
+            held = self._codec.decode_value(snapshot.data, dict[str, bytes])
+            state = self._codec.decode_value(held["state"], self._state) if self._state is not None else None
+            return StreamState(stream, self._codec.decode_value(held["run"], RunState), state, snapshot.version, snapshot.version)
+        except (LogError, KeyError):
+            return self.empty(stream)

@@ -1,0 +1,174 @@
+"""The worker: leases due streams, runs many keys at once and one key serially, and commits through the group-commit batcher.
+
+The shell around the pure core. It reads the clock, asks providers, appends, and decides nothing: what a turn does is in
+``activation``, what it appends in ``appends``, whether it is tried again in ``retry``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import attrs
+
+from ..eventlog.clock import SECOND
+from ..eventlog.errors import LogError, LogUnavailable
+from ..eventlog.ids import IdMaker, id_maker
+from ..eventlog.log import Claim, EventLog
+from .app import App
+from .appends import TURNS, Appends
+from .committer import Committer
+from .streams import Folder, StreamState
+from .turns import Boundary, Turns, no_boundary
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class WorkerSettings:
+    """How much a worker does at once, and how long it may be silent."""
+
+    #: Keys in flight.
+    concurrency: int = attrs.field(default=64, validator=attrs.validators.ge(1))
+    #: Lease length in µs; renewed at a third of it.
+    lease: int = attrs.field(default=30 * SECOND, validator=attrs.validators.ge(SECOND // 10))
+    #: Seconds between looks at the schedule when nothing wakes the worker.
+    poll: float = attrs.field(default=0.05, validator=attrs.validators.gt(0))
+    #: Events between snapshots of a stream; 0 for none.
+    snapshot_every: int = attrs.field(default=500, validator=attrs.validators.ge(0))
+
+
+class Worker:
+    """Runs an app's agents on one log. ``owner`` names this process in leases."""
+
+    def __init__(
+        self,
+        app: App,
+        log: EventLog,
+        *,
+        owner: str,
+        committer: Committer,
+        settings: WorkerSettings | None = None,
+        new_id: IdMaker | None = None,
+        boundary: Boundary = no_boundary,
+        on_error: Callable[[str, BaseException], None] = lambda doing, problem: None,
+    ) -> None:
+        self.settings = settings or WorkerSettings()
+        self._app, self._log, self._owner = app, log, owner
+        self._folders = {name: Folder(each) for name, each in app.definitions.items()}
+        appends = Appends(app.codec, new_id or id_maker(log.clock))
+        self._turns = Turns(app, log, committer, appends, self._folders, boundary, self.settings.snapshot_every)
+        self._active: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
+        self._wakeup = asyncio.Event()
+        self._stopping = False
+        self._on_error = on_error
+        self.turns_run = 0
+
+    @property
+    def active(self) -> int:
+        """Keys in flight now."""
+        return len(self._active)
+
+    def wake(self) -> None:
+        """Look at the schedule now instead of at the next poll."""
+        self._wakeup.set()
+
+    def stop(self) -> None:
+        """Take no more streams; ``run`` returns when the turns under way have ended."""
+        self._stopping = True
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        """Serve until ``stop``. While the store cannot be reached it waits with back-off and reports to ``on_error``."""
+        renewing = asyncio.create_task(self._renew())
+        failures = 0
+        try:
+            while not self._stopping:
+                try:
+                    claims = await self._claim()
+                    if claims:
+                        await self._begin(claims)
+                    else:
+                        await self._pause()
+                    failures = 0
+                except LogUnavailable as problem:
+                    self._on_error("claiming due streams", problem)
+                    failures += 1
+                    await asyncio.sleep(min(0.1 * 2**failures, 5.0))
+            while self._active:
+                await asyncio.wait([task for _, task in self._active.values()])
+        finally:
+            renewing.cancel()
+            for _, task in self._active.values():
+                task.cancel()
+            await asyncio.gather(renewing, *(task for _, task in self._active.values()), return_exceptions=True)
+
+    async def _claim(self) -> list[Claim]:
+        free = self.settings.concurrency - len(self._active)
+        # In small helpings every claim would be a commit of its own; a quarter free is soon enough.
+        if free <= 0 or (self._active and free < self.settings.concurrency // 4):
+            return []
+        now = self._log.clock()
+        found = await _in_thread(lambda: self._log.schedule.claim_due(TURNS, self._owner, now=now, until=now + self.settings.lease, limit=free, categories=self._app.agents))
+        return [claim for claim in found if claim.name not in self._active]
+
+    async def _begin(self, claims: Sequence[Claim]) -> None:
+        """Load every claimed stream in one round trip and start its turn."""
+
+        def load() -> list[tuple[Claim, StreamState | LogError]]:
+            names = [claim.name for claim in claims]
+            snapshots = self._log.snapshots.load(names) if self.settings.snapshot_every else {}
+            states = {name: self._folders[name.split("-", 1)[0]].restore(name, snapshots.get(name)) for name in names}
+            rows = self._log.rows_of({name: state.version for name, state in states.items()})
+            return [(claim, self._turns.folded(states[claim.name], rows.get(claim.name, []))) for claim in claims]
+
+        for claim, state in await _in_thread(load):
+            task = asyncio.create_task(self._serve(claim, state))
+            self._active[claim.name] = (claim, task)
+
+    async def _serve(self, claim: Claim, state: StreamState | LogError) -> None:
+        try:
+            self.turns_run += await self._turns.serve(claim, state)
+        except Exception as problem:  # the stream stays due and its lease runs out; other keys go on
+            self._on_error(f"serving {claim.name}", problem)
+        finally:
+            del self._active[claim.name]
+            self._wakeup.set()
+
+    async def _pause(self) -> None:
+        wait = self.settings.poll
+        if not self._active:
+            wake_at = await _in_thread(lambda: self._log.schedule.next_wake(TURNS))
+            if wake_at is not None:
+                wait = min(wait, max(0.0, (wake_at - self._log.clock()) / SECOND))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wakeup.wait(), max(wait, 0.001))
+        self._wakeup.clear()
+
+    async def _renew(self) -> None:
+        """Heartbeat; a lease that was lost ends its turn, which could not commit any more anyway."""
+        while True:
+            await asyncio.sleep(self.settings.lease / SECOND / 3)
+            claims = [claim for claim, _ in self._active.values()]
+            if claims:
+                try:
+                    lost = await _in_thread(lambda held=claims: self._log.schedule.renew(held, until=self._log.clock() + self.settings.lease))
+                except LogUnavailable as problem:
+                    self._on_error("renewing leases", problem)
+                    continue
+                for claim in lost:
+                    entry = self._active.get(claim.name)
+                    if entry is not None and entry[0].token == claim.token:
+                        entry[1].cancel()
+
+    async def idle(self) -> bool:
+        """Whether nothing is in flight and nothing is due."""
+        return not self._active and await _in_thread(lambda: self._log.schedule.due(TURNS, now=self._log.clock())) == 0
+
+
+def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
+    return asyncio.get_running_loop().run_in_executor(None, call)
+
+
