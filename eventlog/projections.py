@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import attrs
 
-from .errors import ProjectionFailed, RetryableError
+from .errors import LeaseLost, ProjectionFailed, RetryableError
 from .events import StoredEvent
 from .log import EventLog, ParkedEvent, View, ViewTransaction
 from .tail import Pause
@@ -104,8 +104,10 @@ def follow(
     pause = Pause(poll)
     total = Progress(log.checkpoints.load(projection.name))
     while not stop():
-        if log.last_position() <= total.position:
-            pause.wait(log, total.position)
+        # Asked for anew each time: a rebuild elsewhere moves it back, and this view must not stay behind then.
+        reached = log.checkpoints.load(projection.name)
+        if log.last_position() <= reached:
+            pause.wait(log, reached)
             continue
         pause.reset()
         done = catch_up(log, projection, codec=codec, batch=batch, progress=progress)
@@ -130,6 +132,14 @@ class _Moved(Exception):
         self.position = position
 
 
+class _HandlerLostLease(Exception):
+    """A handler's own ``LeaseLost``, kept apart from the one that a store raises when two runners meet."""
+
+    def __init__(self, error: LeaseLost) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class _Run:
     """One projection over one log."""
 
@@ -148,6 +158,11 @@ class _Run:
                 self._commit(done.position, events[:count], decoded, upto, poison)
             except _Moved as moved:
                 return attrs.evolve(done, position=moved.position)
+            except LeaseLost:
+                # Another runner's block was committed first; the view stands where that one left it.
+                return attrs.evolve(done, position=self._log.checkpoints.load(self._projection.name))
+            except _HandlerLostLease as lost:
+                raise lost.error from lost.error.__cause__
             except _Poisoned as found:
                 count, poison = found.index, (events[found.index], found.cause)
                 continue
@@ -183,6 +198,8 @@ class _Run:
             raise _Poisoned(index, value.cause)
         try:
             self._projection.handle(view, event, value)
+        except LeaseLost as error:
+            raise _HandlerLostLease(error) from error
         except RetryableError:
             raise
         except Exception as error:

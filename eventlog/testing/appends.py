@@ -107,6 +107,22 @@ def request_is_all_or_nothing(maker: StoreMaker) -> None:
         assert 5 == len(everything(log))
 
 
+def parts_on_one_stream_follow_each_other(maker: StoreMaker) -> None:
+    """A request may name a stream twice: its parts are judged and written in their order."""
+    with fresh(maker) as log:
+        done = one(
+            log,
+            AppendRequest([StreamAppend("double-a", events(2), NO_STREAM), StreamAppend("double-b", events(1), ANY), StreamAppend("double-a", events(1), 1)]),
+        )
+        assert (0, 0, 2) == appended(done).first_versions
+        assert [0, 1, 2] == [found.version for found in log.read("double-a")]
+        refused = one(log, AppendRequest([StreamAppend("double-a", events(1), 2), StreamAppend("double-a", events(1), 2)]))
+        assert isinstance(refused, WrongExpectedVersion)
+        same = event()
+        assert isinstance(one(log, AppendRequest([StreamAppend("double-a", [same], ANY), StreamAppend("double-a", [same], ANY)])), EventIdConflict)
+        assert 4 == len(everything(log))
+
+
 def batch_spoils_nothing(maker: StoreMaker) -> None:
     """Requests of a batch are judged one after the other: a later one sees the earlier ones, a refused one changes nothing."""
     with fresh(maker) as log:
@@ -164,6 +180,10 @@ def time_comes_from_the_clock(maker: StoreMaker) -> None:
         clock.advance(1)
         log.append("time-a", [event()], ANY)
         assert [NOON, NOON, NOON, NOON + 1] == [found.recorded_at for found in everything(log)]
+    hasty = Ticking()
+    with fresh(maker, lambda: hasty.advance(1)) as log:
+        log.append_batch([request(f"time-{number}", event()) for number in range(5)])
+        assert 1 == len({found.recorded_at for found in everything(log)})
 
 
 def bytes_come_back_as_they_were_given(maker: StoreMaker) -> None:
@@ -186,6 +206,7 @@ CHECKS = (
     versions_are_contiguous_and_positions_grow,
     outcome_names_places,
     request_is_all_or_nothing,
+    parts_on_one_stream_follow_each_other,
     batch_spoils_nothing,
     append_without_events_changes_no_stream,
     bad_input_is_refused_before_anything_is_written,

@@ -5,6 +5,7 @@ Names, moments and ids are drawn from a handful each, so that conflicts, duplica
 
 from __future__ import annotations
 
+import attrs
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -21,7 +22,7 @@ _STREAMS = ("a-1", "a-2", "b-%", "b-\U0001f600")
 _QUEUES = ("q", "p")
 _OWNERS = ("me", "you")
 
-_ids = st.integers(1, 14).map(lambda number: number.to_bytes(16, "big"))
+_ids = st.integers(1, 8).map(lambda number: number.to_bytes(16, "big"))
 _events = st.builds(NewEvent, _ids, st.sampled_from(["k.one", "k.two"]), st.just(1), st.sampled_from([b"", b"\x00x"]))
 _new_events = st.builds(NewEvent, st.uuids().map(lambda made: made.bytes), st.sampled_from(["k.one", "k.two"]), st.just(1), st.binary(max_size=4))
 _expected = st.one_of(st.just(ANY), st.sampled_from([NO_STREAM, EXISTS]), st.integers(-1, 6))
@@ -86,6 +87,31 @@ class LogMachine(RuleBasedStateMachine):
         for request, outcome in zip(requests, outcomes, strict=True):
             self._check(request, outcome)
         self.sent.extend(requests)
+
+    @rule(part=_parts)
+    def append_one(self, part: StreamAppend) -> None:
+        request = AppendRequest([part])
+        self._check(request, self.log.append_batch([request])[0])
+        self.sent.append(request)
+
+    @rule(stream=st.sampled_from(_STREAMS), new=st.lists(_events, min_size=1, max_size=2))
+    def append_known_ids(self, stream: str, new: list[NewEvent]) -> None:
+        self.append_one(StreamAppend(stream, new, ANY))
+
+    @precondition(lambda self: self.sent)
+    @rule(choice=st.integers(0, 10_000), new=_new_events, change=st.sampled_from(["add", "data", "type", "drop", "twice"]))
+    def send_again_changed(self, choice: int, new: NewEvent, change: str) -> None:
+        part = self.sent[choice % len(self.sent)].parts[0]
+        old = list(part.events)
+        changed = {
+            "add": [*old, new],
+            "data": [attrs.evolve(each, data=new.data) for each in old],
+            "type": [attrs.evolve(each, type=new.type) for each in old],
+            "drop": old[1:],
+            "twice": [new, new, *old],
+        }[change]
+        request = AppendRequest([StreamAppend(part.stream, changed, ANY, part.wakes)])
+        self._check(request, self.log.append_batch([request])[0])
 
     @precondition(lambda self: self.sent)
     @rule(choice=st.integers(0, 10_000))

@@ -168,7 +168,7 @@ def together(*bodies: Callable[[], T]) -> list[T]:
         try:
             barrier.wait(PATIENCE)
             results[index] = body()
-        except BaseException as error:  # noqa: BLE001 — raised again in the caller's thread
+        except BaseException as error:
             faults.append(error)
 
     threads = [threading.Thread(target=run, args=(index, body), daemon=True) for index, body in enumerate(bodies)]

@@ -10,7 +10,7 @@ from intentlog.eventlog.testing.machine import log_machine
 
 SETTINGS = settings(
     max_examples=200,
-    stateful_step_count=15,
+    stateful_step_count=30,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

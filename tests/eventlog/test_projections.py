@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from intentlog.eventlog.errors import ProjectionFailed, Undecodable
+from intentlog.eventlog.errors import LeaseLost, ProjectionFailed, Undecodable
 from intentlog.eventlog.events import StoredEvent
 from intentlog.eventlog.log import EventLog, View
 from intentlog.eventlog.memory import open_memory
@@ -105,6 +105,17 @@ def test_a_stopped_projection_says_where_why_and_what_to_do():
     assert isinstance(stopped.value.__cause__, KeyError)
 
 
+def test_a_lease_that_a_handler_lost_ends_the_run():
+    log = filled(3)
+
+    def fenced(view: View, stored: StoredEvent, decoded: object) -> None:
+        raise LeaseLost("somebody took over")
+
+    with pytest.raises(LeaseLost, match="somebody took over"):
+        catch_up(log, Projection("p", fenced, on_error=OnError.SKIP))
+    assert (0, []) == (log.checkpoints.load("p"), log.views.parked())
+
+
 def test_two_runners_of_one_projection_handle_every_event_once(maker: StoreMaker):
     with several(maker, 2) as logs:
         logs[0].append("a-1", events(200), ANY)
@@ -124,6 +135,20 @@ def test_a_view_rebuilt_under_a_follower_ends_complete(maker: StoreMaker):
         follower.join()
         catch_up(log, Projection("p", count))
         assert b"100" == log.views.read("p").get("a-1")
+
+
+def test_a_follower_takes_up_a_rebuild_that_died_elsewhere(maker: StoreMaker):
+    with several(maker, 2) as (log, other):
+        log.append("a-1", events(9), ANY)
+        answers = iter([False, False, True])
+
+        def stop() -> bool:
+            if (answer := next(answers)) is False and other.checkpoints.load("p"):
+                other.views.clear("p")
+            return answer
+
+        assert Progress(log.last_position(), 18, 0) == follow(log, Projection("p", count), stop=stop)
+        assert b"9" == log.views.read("p").get("a-1")
 
 
 def test_two_projections_over_one_log_do_not_meet(maker: StoreMaker):
