@@ -1,0 +1,97 @@
+"""The agents room: what to do next, decided from facts alone.
+
+Names are loaded when they are first asked for, so that an effector which only needs tools does not bring the runtime,
+a model client or a store with it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .agent import Agent, agent
+    from .aggregate import Aggregate, applies
+    from .app import App, Input
+    from .clients.openai_compatible import OpenAICompatible
+    from .committer import Committer
+    from .context import ActivationContext
+    from .facts import Failure
+    from .models import ModelClient, ModelRequest, ModelResponse, ToolCall, Usage
+    from .outcome import Complete, EffectResult, Suspend
+    from .retry import RetryPolicy
+    from .sending import Receipt, send
+    from .tools import IntentInfo, Tool, ToolSet, tool
+    from .worker import Worker, WorkerSettings
+
+_WHERE = {
+    "ActivationContext": "context",
+    "Agent": "agent",
+    "Aggregate": "aggregate",
+    "App": "app",
+    "Committer": "committer",
+    "Complete": "outcome",
+    "EffectResult": "outcome",
+    "Failure": "facts",
+    "Input": "app",
+    "IntentInfo": "tools",
+    "ModelClient": "models",
+    "ModelRequest": "models",
+    "ModelResponse": "models",
+    "OpenAICompatible": "clients.openai_compatible",
+    "Receipt": "sending",
+    "RetryPolicy": "retry",
+    "Suspend": "outcome",
+    "Tool": "tools",
+    "ToolCall": "models",
+    "ToolSet": "tools",
+    "Usage": "models",
+    "Worker": "worker",
+    "WorkerSettings": "worker",
+    "agent": "agent",
+    "applies": "aggregate",
+    "send": "sending",
+    "tool": "tools",
+}
+
+__all__ = [
+    "ActivationContext",
+    "Agent",
+    "Aggregate",
+    "App",
+    "Committer",
+    "Complete",
+    "EffectResult",
+    "Failure",
+    "Input",
+    "IntentInfo",
+    "ModelClient",
+    "ModelRequest",
+    "ModelResponse",
+    "OpenAICompatible",
+    "Receipt",
+    "RetryPolicy",
+    "Suspend",
+    "Tool",
+    "ToolCall",
+    "ToolSet",
+    "Usage",
+    "Worker",
+    "WorkerSettings",
+    "agent",
+    "applies",
+    "send",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,7 @@ import attrs
 
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
+from ..eventlog.registry import EventRegistry
 from .errors import DefinitionError
 
 A = TypeVar("A", bound=Callable[..., Any])
@@ -92,6 +93,6 @@ def check_aggregate(state: type[Any]) -> None:
     if not (isinstance(state, type) and issubclass(state, Aggregate)):
         raise DefinitionError(f"state={state!r} is not an Aggregate subclass")
     try:
-        Codec.check_type(state)
+        Codec(EventRegistry()).check_type(state)
     except LogError as problem:
         raise DefinitionError(f"aggregate {state.__name__}: {problem}") from problem

@@ -53,7 +53,7 @@ class Definitions:
         if received.format == "msgpack":
             return self.codec.decode(received.type, received.schema, received.payload) if received.type else self.codec.decode_value(received.payload, Any)
         value = msgspec.json.decode(received.payload)
-        return msgspec.convert(value, self.codec.registry.class_of(received.type)) if received.type else value
+        return msgspec.convert(value, self.codec.class_of(received.type)) if received.type else value
 
     def model_request(self, request: ModelRequest, reply: Any) -> ModelRequest:
         """``request`` with provider, model and reply schema filled in."""
@@ -100,7 +100,7 @@ class Definitions:
 
     def check_domain_event(self, event: object) -> None:
         """Raise ``DefinitionError`` unless ``event`` is of a registered class that is not one of the runtime's."""
-        if type(event) in _FACTS or type(event) not in self.codec.registry:
+        if type(event) in _FACTS or not self.codec.knows(type(event)):
             raise DefinitionError(f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in App(events=[…]) if it lives in another module.")
 
 

@@ -25,7 +25,7 @@ def intent_id_for(stream: str, seq: int, step: int) -> str:
     """``uuid5(NAMESPACE, stream|seq|step)``.
 
     >>> intent_id_for("accounts-acct-42", 0, 1)
-    '5cbaf9ef-4c86-57a8-ba33-8d7b8b2b0d8d'
+    '25ddf24b-d820-53e2-acac-e3a9906b9fd8'
     """
     return str(uuid.uuid5(NAMESPACE, f"{stream}|{seq}|{step}"))
 

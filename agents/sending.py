@@ -52,8 +52,8 @@ def json_input(codec: Codec, agent: str, key: str, kind: str, text: str | bytes,
     try:
         value = msgspec.json.decode(text)
         payload = msgspec.json.encode(value, order="sorted")
-        if kind and kind in codec.registry:
-            _, schema, payload = codec.encode(msgspec.convert(value, codec.registry.class_of(kind)))
+        if kind and codec.registry.get(kind) is not None:
+            _, schema, payload = codec.encode(msgspec.convert(value, codec.class_of(kind)))
             return stream, _staged(codec, facts.InputReceived(check_input_id(input_id), kind, schema, "msgpack", payload))
     except (msgspec.MsgspecError, UnicodeError) as problem:
         raise InputRefused(f"the payload of input {input_id!r} does not fit {kind or 'JSON'}: {problem}: {text!r:.200}") from problem

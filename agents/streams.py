@@ -73,7 +73,7 @@ class Folder:
 
     def _resolve(self, kind: str, schema: int) -> tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]:
         decode = self._codec.decoder(kind, schema)
-        applier = None if kind in _FACTS else self._appliers.get(self._codec.registry.class_of(kind))
+        applier = None if kind in _FACTS else self._appliers.get(self._codec.class_of(kind))
         entry = self._table[kind, schema] = (decode, kind in _FACTS, applier)
         return entry
 

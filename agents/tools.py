@@ -17,6 +17,7 @@ import msgspec
 
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
+from ..eventlog.registry import EventRegistry
 from .errors import ArgumentRefused, DefinitionError, UnknownTool, WrongToolKind
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -130,7 +131,7 @@ def _define(fn: Callable[..., Any], name: str | None, description: str | None, s
     arguments = attrs.make_class(f"{label.replace('.', '_').replace('-', '_')}_arguments", fields, frozen=True, slots=True)
     try:
         schema = msgspec.json.schema(arguments)
-        Codec.check_type(arguments)
+        Codec(EventRegistry()).check_type(arguments)
     except (TypeError, LogError) as problem:
         raise DefinitionError(f"tool {label}: {problem}") from problem
     doc = inspect.getdoc(fn) or ""

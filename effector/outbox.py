@@ -1,0 +1,94 @@
+"""The intents that have no outcome yet, as the tail of the log tells it. A pure fold: no clock, no store, no tool.
+
+Intents of one stream stand in the order in which they were staged, which is the order in which they are carried out.
+``low_water`` is the position up to which every intent is settled: what a checkpoint may safely say.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from ..agents import facts
+from ..eventlog.codec import Codec
+from ..eventlog.errors import Undecodable
+from ..eventlog.events import StoredEvent
+
+TYPES: Final = ("intent.staged", "intent.attempted", "intent.settled")
+"""The event types an outbox is made of."""
+
+
+@attrs.define(eq=False)
+class Pending:
+    """One intent on its way."""
+
+    stream: str
+    position: int
+    event_id: bytes
+    correlation: bytes | None
+    intent: facts.IntentStaged
+    #: Attempts recorded so far; one of them may still be running somewhere.
+    attempts: int = 0
+
+
+class Outbox:
+    """Takes events in log order; knows what is open."""
+
+    def __init__(self, codec: Codec, after: int = 0) -> None:
+        self._codec = codec
+        #: Position of the last event taken in.
+        self.cursor = after
+        self._by_id: dict[str, Pending] = {}
+        self._lanes: dict[str, dict[str, Pending]] = {}
+        self._open: dict[int, str] = {}
+        #: Streams with an event this code cannot read: stream → why. Their intents are left alone (S-8.3).
+        self.blocked: dict[str, str] = {}
+
+    def take(self, event: StoredEvent) -> None:
+        """Take the next event in; one that cannot be read blocks its stream and nothing else."""
+        self.cursor = event.position
+        try:
+            fact = self._codec.decode_stored(event)
+        except Undecodable as problem:
+            self.blocked[event.stream] = str(problem)
+            return
+        if isinstance(fact, facts.IntentStaged):
+            pending = Pending(event.stream, event.position, event.event_id, event.correlation, fact)
+            self._by_id[fact.intent_id] = pending
+            self._lanes.setdefault(event.stream, {})[fact.intent_id] = pending
+            self._open[event.position] = fact.intent_id
+        elif isinstance(fact, facts.IntentAttempted):
+            known = self._by_id.get(fact.intent_id)
+            if known is not None:
+                known.attempts = max(known.attempts, fact.attempt)
+        elif isinstance(fact, facts.IntentSettled):
+            self.settled(fact.intent_id)
+
+    def settled(self, intent_id: str) -> None:
+        """The intent has its outcome; told twice, by the owner of the lane and by the tail, it changes nothing the second time."""
+        pending = self._by_id.pop(intent_id, None)
+        if pending is None:
+            return
+        del self._open[pending.position]
+        lane = self._lanes[pending.stream]
+        del lane[intent_id]
+        if not lane:
+            del self._lanes[pending.stream]
+
+    def streams(self) -> list[str]:
+        """Streams with open intents, longest waiting first, without the blocked ones."""
+        return [stream for stream in self._lanes if stream not in self.blocked]
+
+    def first(self, stream: str) -> Pending | None:
+        """The stream's next intent."""
+        lane = self._lanes.get(stream)
+        return next(iter(lane.values())) if lane and stream not in self.blocked else None
+
+    @property
+    def low_water(self) -> int:
+        """Everything at or below this position is settled."""
+        return next(iter(self._open)) - 1 if self._open else self.cursor
+
+    def __len__(self) -> int:
+        return len(self._by_id)

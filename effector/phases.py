@@ -1,0 +1,151 @@
+"""The phases of one intent, in the order that is the crash argument: each a small function that can be tested alone.
+
+::
+
+    verify → refuse expired → claim → attempt recorded → execute → settle → checkpoint
+
+* **verify, refuse expired** are decided before any store is asked (S-6.8): an outage cannot make a deadline fail open.
+* **attempt before call**: a crash from here on is seen by whoever comes next as an attempt without an outcome, never as
+  an intent nobody touched. That is what makes UNKNOWN possible (S-6.4, S-6.5).
+* **settle once**: the outcome's event id is made of the intent's id, so the store itself refuses a second, different one
+  (S-6.2), and its append carries the fencing token, so a stale owner's is refused too.
+* **checkpoint last**: a crash before it reads the intent again and finds it settled.
+
+Nothing here waits except ``execute`` and ``reconcile``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from typing import Any, Final
+
+import attrs
+
+from ..agents import facts
+from ..agents.errors import ArgumentRefused
+from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, fact_id
+from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
+from ..eventlog.clock import Micros, to_datetime
+from ..eventlog.codec import Codec
+from ..eventlog.errors import LogError
+from ..eventlog.events import NewEvent
+from .outbox import Pending
+
+MOST_ATTEMPTS: Final = 10
+"""Attempts at an idempotent tool whose end was never seen; after that it is the tool that kills its effector."""
+
+
+@attrs.frozen
+class Outcome:
+    """How an intent ended, before it is recorded."""
+
+    status: str
+    value: Any = None
+    failure: facts.Failure | None = None
+
+
+def verify(pending: Pending) -> Outcome | None:
+    """Authenticity, decided first (S-6.8). Intents read from our own log are authentic: it is the log that vouches."""
+    return None
+
+
+def refuse_expired(pending: Pending, tool: Tool | None, now: Micros) -> Outcome | None:
+    """What an intent past its deadline is reported as; it is never run (S-6.3). 0 reads as expired (S-5.5).
+
+    EXPIRED only when nothing was ever attempted. An attempt without an outcome is UNKNOWN, or ERROR for an idempotent tool.
+    """
+    if now < pending.intent.expires_at:
+        return None
+    deadline = to_datetime(pending.intent.expires_at).isoformat() if pending.intent.expires_at else "none, which reads as expired"
+    if pending.attempts == 0:
+        return Outcome(EXPIRED, failure=facts.Failure("Expired", f"never attempted; its deadline was {deadline}"))
+    text = f"attempt {pending.attempts} was begun and its end was never seen; the deadline, {deadline}, has passed since"
+    return Outcome(ERROR if tool is not None and tool.idempotent else UNKNOWN, failure=facts.Failure("Expired", text))
+
+
+def refuse_unfit(pending: Pending, tools: ToolSet, codec: Codec) -> Outcome | tuple[Tool, dict[str, Any]]:
+    """The tool and its bound arguments, or REJECTED: the callable is never run (S-6.1)."""
+    tool = tools.get(pending.intent.tool)
+    if tool is None:
+        known = ", ".join(sorted(each.name for each in tools)) or "none"
+        return Outcome(REJECTED, failure=facts.Failure("UnknownTool", f"this effector knows no tool {pending.intent.tool!r} (known: {known})"))
+    if not tool.side_effect:
+        return Outcome(REJECTED, failure=facts.Failure("WrongToolKind", f"{tool.name} is read-only and has no place in the outbox"))
+    try:
+        return tool, bind_arguments(codec, tool, pending.intent.args)
+    except ArgumentRefused as problem:
+        return Outcome(REJECTED, failure=facts.Failure("ArgumentRefused", str(problem)))
+
+
+async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Codec) -> Outcome | None:
+    """After a crash in mid-call: ``None`` to attempt again (idempotent), else what ``reconcile`` found, else UNKNOWN (S-6.5)."""
+    if pending.attempts == 0:
+        return None
+    if tool.idempotent:
+        if pending.attempts < MOST_ATTEMPTS:
+            return None
+        return Outcome(ERROR, failure=facts.Failure("GaveUp", f"{pending.attempts} attempts were begun and none was seen to end"))
+    if tool.reconcile is not None:
+        try:
+            async with asyncio.timeout(tool.timeout.total_seconds()):
+                found = await _called(tool.reconcile, _info(pending, pending.attempts), bound)
+            if found is not None:
+                return Outcome(OK, value=codec.tree(codec.encode_value(found, tool.returns)))
+        except Exception as problem:  # whatever a reconciler raises, it could not tell
+            return Outcome(UNKNOWN, failure=facts.Failure(type(problem).__name__, f"its reconcile function failed: {_text(problem)}"))
+    return Outcome(UNKNOWN, failure=facts.Failure("Unknown", f"attempt {pending.attempts} of {tool.name} was begun and its end was never seen; the tool is not declared idempotent"))
+
+
+async def execute(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Codec) -> Outcome:
+    """Call the tool under its timeout. ERROR when it raised, timed out or returned something unencodable: it may have run.
+
+    A tool's ``BaseException`` is an ERROR as well, except the cancellation that ends this very call.
+    """
+    arguments = bound | ({"intent": _info(pending, pending.attempts)} if tool.takes_intent else {})
+    seconds = tool.timeout.total_seconds()
+    try:
+        async with asyncio.timeout(seconds) as timer:
+            value = await _called(tool.fn, None, arguments)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as problem:
+        if isinstance(problem, TimeoutError) and timer.expired():
+            return Outcome(ERROR, failure=facts.Failure("TimedOut", f"{tool.name} ran longer than {seconds:g} s; whether it took effect is not known"))
+        return Outcome(ERROR, failure=facts.Failure(type(problem).__name__, _text(problem)))
+    try:
+        return Outcome(OK, value=codec.tree(codec.encode_value(value, tool.returns)))
+    except LogError as problem:
+        return Outcome(ERROR, failure=facts.Failure("Unencodable", f"{tool.name} ran, but its result cannot be recorded: {problem}"))
+
+
+async def _called(fn: Any, first: Any, arguments: dict[str, Any]) -> Any:
+    leading = () if first is None else (first,)
+    if inspect.iscoroutinefunction(fn):
+        return await fn(*leading, **arguments)
+    result = await asyncio.to_thread(fn, *leading, **arguments)
+    return await result if isinstance(result, Awaitable) else result
+
+
+def _info(pending: Pending, attempt: int) -> IntentInfo:
+    return IntentInfo(pending.intent.intent_id, pending.stream, pending.intent.seq, pending.intent.step, attempt)
+
+
+def _text(problem: BaseException) -> str:
+    try:
+        return str(problem)[:20_000]
+    except Exception as fault:  # a user's __str__ may raise anything, and the outcome must still be recorded
+        return f"(its text cannot be had: {type(fault).__name__})"
+
+
+def attempted_event(codec: Codec, pending: Pending, effector: str, token: int, event_id: bytes) -> NewEvent:
+    """The attempt that is about to be made."""
+    fact = facts.IntentAttempted(pending.intent.intent_id, pending.attempts + 1, effector, token)
+    return codec.stage(fact, event_id=event_id, correlation=pending.correlation, causation=pending.event_id)
+
+
+def settled_event(codec: Codec, pending: Pending, outcome: Outcome, effector: str) -> NewEvent:
+    """The outcome as a fact; its id is the intent's, so that there can be only one (S-6.2)."""
+    fact = facts.IntentSettled(pending.intent.intent_id, outcome.status, outcome.value, outcome.failure, pending.attempts, effector)
+    return codec.stage(fact, event_id=fact_id("settled", pending.intent.intent_id), correlation=pending.correlation, causation=pending.event_id)

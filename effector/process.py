@@ -1,0 +1,155 @@
+"""Worker and effector in one process on one log: what ``eventlog run`` runs.
+
+They share the batcher, so a turn's append, an attempt and a settlement may ride in one commit, and each is woken by the
+commits it cares about. Everything is handed in; nothing here reads flags or the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from ..agents.app import App
+from ..agents.appends import TURNS
+from ..agents.committer import Committer
+from ..agents.sending import Receipt, deliver
+from ..agents.worker import Worker, WorkerSettings
+from ..eventlog.events import NewEvent
+from ..eventlog.log import AppendRequest, EventLog
+from ..eventlog.owners import is_dead
+from .effector import Effector, EffectorSettings
+
+
+@attrs.frozen
+class Intake:
+    """One input on its way in: where it goes, the staged event, its id."""
+
+    stream: str
+    event: NewEvent
+    input_id: str
+
+
+@attrs.define
+class Progress:
+    """What a run has done so far."""
+
+    offered: int = 0
+    accepted: int = 0
+    duplicates: int = 0
+    refused: list[str] = attrs.field(factory=list)
+    turns: int = 0
+    settled: int = 0
+    open_intents: int = 0
+    active: int = 0
+
+
+@attrs.define(eq=False)
+class Process:
+    """One process serving one log; ``worker`` or ``effector`` may be left out."""
+
+    app: App
+    log: EventLog
+    owner: str
+    worker_settings: WorkerSettings = attrs.field(factory=WorkerSettings)
+    effector_settings: EffectorSettings = attrs.field(factory=EffectorSettings)
+    boundary: Callable[[str, str], None] = lambda name, stream: None
+    on_error: Callable[[str, BaseException], None] = lambda doing, problem: None
+    with_worker: bool = True
+    with_effector: bool = True
+    progress: Progress = attrs.field(factory=Progress)
+    _stop: asyncio.Event | None = None
+
+    def stop(self) -> None:
+        """End the run in an orderly way; call it from the event loop."""
+        if self._stop is not None:
+            self._stop.set()
+
+    async def run(self, intake: Callable[[], list[Intake]] | None = None, *, until_idle: bool = False, every: Callable[[Progress], Any] | None = None) -> Progress:
+        """Serve until ``stop``, or until the intake is empty and nothing is due, in flight or without outcome.
+
+        ``intake()`` gives the next inputs, none when there are no more; each helping is durable before the next is asked
+        for (S-2.1). ``every`` is called about ten times a second.
+        """
+        self._stop = asyncio.Event()
+        for owner in self.log.schedule.owners():  # leases of processes that died on this machine
+            if is_dead(owner):
+                self.log.schedule.evict(owner)
+        committer = Committer(self.log, after_commit=self._committed)
+        self._worker = Worker(self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self.on_error)
+        self._effector = Effector(
+            self.app.codec, self.app.tools, self.log, owner=self.owner, committer=committer, settings=self.effector_settings, boundary=self.boundary, on_error=self.on_error
+        )
+        parts = [asyncio.create_task(part.run()) for part, wanted in ((self._worker, self.with_worker), (self._effector, self.with_effector)) if wanted]
+        stopping = asyncio.create_task(self._stop.wait())
+        feeding = asyncio.create_task(self._feed(intake)) if intake is not None else None
+        try:
+            await self._until(parts, stopping, feeding, until_idle, every)
+        finally:
+            self._worker.stop()
+            self._effector.stop()
+            stopping.cancel()
+            if feeding is not None:
+                feeding.cancel()
+            await asyncio.gather(*parts, stopping, *([feeding] if feeding else []), return_exceptions=True)
+            committer.close()
+            self._note()
+        for part in [*parts, *([feeding] if feeding else [])]:
+            if part.done() and not part.cancelled() and (problem := part.exception()) is not None:
+                raise problem
+        return self.progress
+
+    async def _until(self, parts: list[asyncio.Task[None]], stopping: asyncio.Task[bool], feeding: asyncio.Task[None] | None, until_idle: bool, every: Callable[[Progress], Any] | None) -> None:
+        while True:
+            waited = [*parts, stopping, *([feeding] if feeding and not feeding.done() else [])]
+            await asyncio.wait(waited, timeout=0.1 if not until_idle else 0.02, return_when=asyncio.FIRST_COMPLETED)
+            self._note()
+            if every is not None:
+                every(self.progress)
+            if stopping.done() or any(part.done() for part in parts):
+                return
+            if feeding is not None and feeding.done() and feeding.exception() is not None:
+                return
+            if until_idle and (feeding is None or feeding.done()) and await self._idle():
+                return
+
+    async def _idle(self) -> bool:
+        """Twice in a row, because an outcome wakes a turn and a turn may stage the next intent."""
+        for _ in range(2):
+            if self.with_worker and not await self._worker.idle():
+                return False
+            if self.with_effector and not await self._effector.idle():
+                return False
+        return True
+
+    async def _feed(self, intake: Callable[[], list[Intake]]) -> None:
+        loop = asyncio.get_running_loop()
+        while batch := await loop.run_in_executor(None, intake):
+            self.progress.offered += len(batch)
+            self.boundary("input.offered", batch[0].stream)
+            pairs, ids = [(each.stream, each.event) for each in batch], [each.input_id for each in batch]
+            for receipt in await loop.run_in_executor(None, deliver, self.log, pairs, ids):
+                if not isinstance(receipt, Receipt):
+                    self.progress.refused.append(str(receipt))
+                elif receipt.duplicate:
+                    self.progress.duplicates += 1
+                else:
+                    self.progress.accepted += 1
+            self.boundary("input.recorded", batch[0].stream)
+            self._worker.wake()
+
+    def _committed(self, requests: list[AppendRequest]) -> None:
+        for request in requests:
+            for part in request.parts:
+                if any(wake.queue == TURNS and wake.at is not None for wake in part.wakes):
+                    self._worker.wake()
+                if any(event.type == "intent.staged" for event in part.events):
+                    self._effector.wake()
+
+    def _note(self) -> None:
+        self.progress.turns = self._worker.turns_run
+        self.progress.settled = self._effector.counts.settled
+        self.progress.open_intents = self._effector.open
+        self.progress.active = self._worker.active + self._effector.active
