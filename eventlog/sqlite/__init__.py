@@ -1,0 +1,32 @@
+"""The SQLite store: one file, several processes.
+
+WAL, ``synchronous=FULL`` unless the URL says otherwise, ``BEGIN IMMEDIATE`` for every write. SQLite lets one writer in
+at a time, so the order of positions is the order of commits and a tail can never be shown a gap that fills later.
+
+Modules by reason to change: ``address`` (the URL), ``schema`` (tables and migrations), ``connection`` (who may talk to
+the file, and when), ``memo`` (what the writer remembers), ``planning`` and ``append`` (what becomes of a batch),
+``reading``, ``schedule``, ``keeping`` (snapshots and checkpoints), ``views``, ``waiting``. Statements live in ``sql/``.
+"""
+
+from __future__ import annotations
+
+from ..clock import Clock, system_clock
+from ..log import EventLog
+from .address import parse_address
+from .connection import Database
+from .schema import prepare_file
+from .store import SqliteLog
+
+__all__ = ["SqliteLog", "open_sqlite"]
+
+
+def open_sqlite(url: str, *, clock: Clock = system_clock, create: bool = True) -> EventLog:
+    """The log in the file that ``url`` names: ``sqlite:///relative.db``, ``sqlite:////absolute.db``.
+
+    Parameters: ``?synchronous=full|normal|off`` (default ``full``) and ``?busy_timeout_ms=N`` (default 10000). Raises
+    ``InvalidUrl``; ``StoreSchemaError`` when the file is missing and ``create`` is false, is no event log, or was made by
+    a newer release; ``LogUnavailable`` when it cannot be opened or written to.
+    """
+    address = parse_address(url)
+    prepare_file(address, create=create)
+    return SqliteLog(url, clock, Database(address))

@@ -1,0 +1,187 @@
+"""Who may talk to the file, and when: one writing connection behind a lock, a pool of reading ones.
+
+Writes are ``BEGIN IMMEDIATE`` … ``COMMIT``. Reads are single statements that end at once, so no reader keeps the
+write-ahead log from being checkpointed, however long somebody takes to look at the rows.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from .address import Address
+from .faults import closed, is_busy, locked, translated
+from .memo import Memo
+
+_FIRST_PAUSE: Final = 0.0005
+_LONGEST_PAUSE: Final = 0.01
+#: Rows fetched between two looks at how much memory they take; the largest events are 20 MB and more.
+_BLOCK: Final = 16
+_CHUNK_ROWS: Final = 2_048
+_CHUNK_BYTES: Final = 4 << 20
+_READER_CACHE_KIB: Final = 4_096
+_WRITER_CACHE_KIB: Final = 32_768
+_CHECKPOINT_PAGES: Final = 1_000
+
+
+class Database:
+    """Connections to one file. Every error that leaves here is one of ours."""
+
+    def __init__(self, address: Address) -> None:
+        self.path = address.path
+        self.memo = Memo()
+        self._address = address
+        self._lock = threading.Lock()
+        self._readers: deque[sqlite3.Connection] = deque()
+        self._closed = False
+        self._data_version = -1
+        try:
+            self._writer = self._connect(writing=True)
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """The write lock, inside a transaction that commits when the block ends and is undone when it raises.
+
+        Raises ``LogUnavailable`` when the lock could not be had within the busy timeout, or the commit failed.
+        """
+        deadline = time.monotonic() + self._address.busy_timeout
+        if not self._lock.acquire(timeout=self._address.busy_timeout):
+            raise locked(self.path, self._address.busy_timeout)
+        try:
+            if self._closed:
+                raise closed(self.path)
+            self._begin(deadline)
+            try:
+                self._notice_others()
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                self._undo()
+                raise
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+        finally:
+            self._lock.release()
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Every row of one reading statement."""
+        reader = self._borrow()
+        try:
+            return reader.execute(sql, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+        finally:
+            self._give_back(reader)
+
+    def chunk(self, sql: str, parameters: Sequence[Any], data_column: int, most_rows: int = _CHUNK_ROWS) -> tuple[list[Any], bool]:
+        """The first rows of a reading statement, bounded in number and bytes, and whether those were all of them."""
+        reader = self._borrow()
+        try:
+            cursor = reader.execute(sql, parameters)
+            rows: list[Any] = []
+            left = _CHUNK_BYTES
+            size = min(_BLOCK, most_rows)
+            while left > 0 and len(rows) < most_rows:
+                block = cursor.fetchmany(size)
+                rows += block
+                if len(block) < size:
+                    return rows, True
+                for row in block:
+                    left -= len(row[data_column])
+            cursor.close()
+            return rows, False
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+        finally:
+            self._give_back(reader)
+
+    def close(self) -> None:
+        """Close every connection; waits for a write that is under way."""
+        with self._lock:
+            self._closed = True
+            self._writer.close()
+            while self._readers:
+                self._readers.popleft().close()
+
+    def _begin(self, deadline: float) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                break
+            except sqlite3.OperationalError as error:
+                if not is_busy(error):
+                    raise
+                if time.monotonic() >= deadline:
+                    raise locked(self.path, self._address.busy_timeout) from error
+            time.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    def _notice_others(self) -> None:
+        (version,) = self._writer.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version:
+            self.memo.forget()
+            self._data_version = version
+
+    def _undo(self) -> None:
+        self.memo.forget()
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
+
+    def _borrow(self) -> sqlite3.Connection:
+        if self._closed:
+            raise closed(self.path)
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return self._connect_reader()
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        try:
+            return self._connect(writing=False)
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+
+    def _give_back(self, reader: sqlite3.Connection) -> None:
+        self._readers.append(reader)
+        if self._closed:
+            self._drain()
+
+    def _drain(self) -> None:
+        """A reader that came back after ``close``: nobody else will close it."""
+        try:
+            while True:
+                self._readers.popleft().close()
+        except IndexError:
+            return
+
+    def _connect(self, *, writing: bool) -> sqlite3.Connection:
+        connection = connect(self._address, timeout=0.0 if writing else self._address.busy_timeout)
+        try:
+            if writing:
+                connection.execute(f"PRAGMA synchronous = {self._address.synchronous}")
+                connection.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KIB}")
+                connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+                connection.execute("PRAGMA temp_store = memory")
+            else:
+                connection.execute("PRAGMA query_only = on")
+                connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KIB}")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def connect(address: Address, *, timeout: float, create: bool = False) -> sqlite3.Connection:
+    """A bare connection in autocommit mode that any thread may use, one at a time. Raises ``sqlite3.Error``."""
+    uri = f"{address.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=512)

@@ -1,0 +1,64 @@
+"""Snapshots and checkpoints: small tables that only their own statements know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..log import Snapshot
+from .connection import Database
+from .ranges import is_storable
+from .statements import marks, statement
+
+_NAMES_AT_ONCE: Final = 500
+
+
+class SqliteSnapshots:
+    """The latest snapshot of each stream."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(self, stream: str, snapshot: Snapshot) -> None:
+        with self._database.write() as connection:
+            connection.execute(statement("save_snapshot"), (stream, snapshot.version, snapshot.fingerprint, snapshot.data))
+
+    def load(self, streams: Sequence[str]) -> dict[str, Snapshot]:
+        found: dict[str, Snapshot] = {}
+        wanted = [stream for stream in streams if is_storable(stream)]
+        for begin in range(0, len(wanted), _NAMES_AT_ONCE):
+            names = wanted[begin : begin + _NAMES_AT_ONCE]
+            sql = statement("find_snapshots").replace(":names", marks(len(names)))
+            for stream, version, fingerprint, data in self._database.rows(sql, names):
+                found[stream] = Snapshot(version, fingerprint, data)
+        return found
+
+    def delete(self, stream: str | None = None) -> int:
+        with self._database.write() as connection:
+            if stream is None:
+                return connection.execute("DELETE FROM snapshots WHERE true").rowcount
+            return connection.execute("DELETE FROM snapshots WHERE stream = ?", (stream,)).rowcount
+
+
+class SqliteCheckpoints:
+    """Positions by name; they only grow until somebody resets them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, name: str) -> int:
+        found = self._database.rows("SELECT position FROM checkpoints WHERE name = ?", (name,))
+        return int(found[0][0]) if found else 0
+
+    def save(self, name: str, position: int) -> None:
+        if position <= 0:
+            return
+        with self._database.write() as connection:
+            connection.execute(statement("save_checkpoint"), (name, position))
+
+    def reset(self, name: str) -> None:
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM checkpoints WHERE name = ?", (name,))
+
+    def all(self) -> dict[str, int]:
+        return dict(self._database.rows("SELECT name, position FROM checkpoints"))

@@ -1,0 +1,96 @@
+"""Leases, fencing tokens and wake-ups: one row a (queue, name), changed by few statements however many names there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from ..clock import Micros
+from ..log import Claim
+from .append import moving
+from .connection import Database
+from .planning import SOONER
+from .statements import for_rows, marks, statement
+
+_ROWS: Final = 128
+
+
+class SqliteSchedule:
+    """Who needs attention, when, and who is giving it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim_due(self, queue: str, owner: str, *, now: Micros, until: Micros, limit: int, categories: Iterable[str] = ()) -> list[Claim]:
+        wanted = list(dict.fromkeys(categories))
+        condition = f"AND substr(name, 1, instr(name, '-') - 1) IN ({marks(len(wanted))})" if wanted else ""
+        if limit <= 0 or not self._database.rows(statement("is_due").replace(":categories", condition), (queue, now, now, *wanted)):
+            return []
+        sql = statement("claim_due").replace(":categories", condition)
+        with self._database.write() as connection:
+            rows = connection.execute(sql, (owner, until, queue, queue, now, now, *wanted, limit)).fetchall()
+            self._remember(queue, [(name, token) for _, name, token in rows])
+        return [Claim(queue, name, token, wake_at) for wake_at, name, token in sorted(rows)]
+
+    def acquire(self, queue: str, names: Sequence[str], owner: str, *, now: Micros, until: Micros) -> dict[str, int]:
+        unique = list(dict.fromkeys(names))
+        tokens: dict[str, int] = {}
+        if not unique:
+            return tokens
+        with self._database.write() as connection:
+            for begin in range(0, len(unique), _ROWS):
+                part = unique[begin : begin + _ROWS]
+                values = [value for name in part for value in (queue, name, owner, until, 1)]
+                tokens.update(connection.execute(for_rows("acquire", 5, len(part)), (*values, now)).fetchall())
+            self._remember(queue, tokens.items())
+        return {name: tokens[name] for name in unique if name in tokens}
+
+    def renew(self, claims: Sequence[Claim], *, until: Micros) -> list[Claim]:
+        if not claims:
+            return []
+        kept: set[tuple[str, str, int]] = set()
+        with self._database.write() as connection:
+            for count, values in _parts(claims):
+                kept.update(connection.execute(for_rows("renew", 3, count), (*values, until)).fetchall())
+        return [claim for claim in claims if claim[:3] not in kept]
+
+    def release(self, claims: Sequence[Claim], wake_at: Micros | None = None, *, keep_wake: bool = True) -> None:
+        if not claims:
+            return
+        with self._database.write() as connection:
+            for count, values in _parts(claims):
+                if keep_wake:
+                    connection.execute(for_rows("release", 3, count), values)
+                else:
+                    connection.execute(for_rows("release_and_set", 3, count), (*values, wake_at))
+            self._database.memo.leases.clear()
+
+    def wake(self, queue: str, name: str, at: Micros) -> None:
+        with self._database.write() as connection:
+            connection.execute(moving(SOONER, False, 1), (queue, name, at))
+
+    def next_wake(self, queue: str) -> Micros | None:
+        found: Micros | None = self._database.rows(statement("next_wake"), (queue,))[0][0]
+        return found
+
+    def due(self, queue: str, *, now: Micros) -> int:
+        return int(self._database.rows(statement("count_due"), (queue, now))[0][0])
+
+    def owners(self) -> set[str]:
+        return {owner for (owner,) in self._database.rows("SELECT DISTINCT owner FROM schedule WHERE owner IS NOT NULL")}
+
+    def evict(self, owner: str) -> int:
+        with self._database.write() as connection:
+            self._database.memo.leases.clear()
+            return connection.execute("UPDATE schedule SET owner = NULL, lease_until = NULL WHERE owner = ?", (owner,)).rowcount
+
+    def _remember(self, queue: str, tokens: Iterable[tuple[str, int]]) -> None:
+        """A rollback forgets these again."""
+        for name, token in tokens:
+            self._database.memo.leases[queue, name] = token
+
+
+def _parts(claims: Sequence[Claim]) -> Iterator[tuple[int, list[Any]]]:
+    for begin in range(0, len(claims), _ROWS):
+        part = claims[begin : begin + _ROWS]
+        yield len(part), [value for claim in part for value in claim[:3]]

@@ -1,0 +1,129 @@
+"""The tables of the file: are they there, are they ours, are they of this release; and making them, step by step.
+
+``PRAGMA application_id`` says that a file is an event log, ``PRAGMA user_version`` how many migrations it has seen. Each
+migration is one transaction that looks again under the write lock, so two processes may open a new file at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from typing import Final
+
+from ..errors import LogUnavailable, StoreSchemaError
+from .address import Address
+from .connection import connect
+from .faults import is_busy, locked, translated
+from .statements import statement
+
+#: "ilog" in ASCII.
+APPLICATION_ID: Final = 0x696C6F67
+#: Names in ``sql/`` of the migrations, in order; the n-th brings a file to version n.
+MIGRATIONS: Final = ("001_first_tables",)
+_PAUSE: Final = 0.01
+
+
+def prepare_file(address: Address, *, create: bool) -> None:
+    """Make sure that ``address`` holds an event log of this release.
+
+    With ``create`` a missing file is made and an older one migrated. Raises ``StoreSchemaError`` or ``LogUnavailable``.
+    """
+    _check_place(address, create)
+    try:
+        connection = connect(address, timeout=address.busy_timeout, create=create)
+        try:
+            _prepare(connection, address, create)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise translated(error, address.path) from error
+
+
+def _check_place(address: Address, create: bool) -> None:
+    path = address.path
+    if path.is_dir():
+        raise StoreSchemaError(f"{path} is a folder, not a file. Name a file in it, for example sqlite:///{path / 'eventlog.db'}")
+    if not path.exists():
+        if not create:
+            raise StoreSchemaError(f"There is no event log at {path}. Make one with: eventlog init --log sqlite:///{path}")
+        if not path.parent.is_dir():
+            raise StoreSchemaError(f"The folder {path.parent} of {path} does not exist. Make it first, with: mkdir -p {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise LogUnavailable(f"{path} cannot be made: this user may not write to {path.parent}. Change its permissions or name another place.")
+    elif not os.access(path, os.R_OK | os.W_OK):
+        raise LogUnavailable(f"This user may not read and write {path}. Change its permissions or name another file.")
+
+
+def _prepare(connection: sqlite3.Connection, address: Address, create: bool) -> None:
+    version = _version(connection, address)
+    if version < len(MIGRATIONS):
+        if not create:
+            state = f"was made by an older release (schema {version}, this one has {len(MIGRATIONS)})" if version else "holds no event log yet"
+            raise StoreSchemaError(f"{address.path} {state}. Bring it up to date with: eventlog init --log sqlite:///{address.path}")
+        _switch_to_wal(connection, address)
+        for number in range(1, len(MIGRATIONS) + 1):
+            _migrate(connection, address, number)
+    elif connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        _switch_to_wal(connection, address)
+
+
+def _version(connection: sqlite3.Connection, address: Address) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if owner != APPLICATION_ID and (tables or owner):
+        raise StoreSchemaError(
+            f"{address.path} is a database of something else (application id {owner}, {tables} tables and indexes). Name another file for the event log."
+        )
+    if version > len(MIGRATIONS):
+        raise StoreSchemaError(
+            f"{address.path} was made by a newer release: its schema is {version}, this one knows up to {len(MIGRATIONS)}. Upgrade intentlog to read it."
+        )
+    return int(version)
+
+
+def _migrate(connection: sqlite3.Connection, address: Address, number: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _version(connection, address) < number:
+            for command in _commands(statement(MIGRATIONS[number - 1])):
+                connection.execute(command)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _commands(script: str) -> list[str]:
+    """The single commands of a script; ``executescript`` would commit the transaction it runs in."""
+    commands, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            commands.append(current)
+            current = ""
+    return commands
+
+
+def _switch_to_wal(connection: sqlite3.Connection, address: Address) -> None:
+    """The mode stays with the file. SQLite's own busy timeout does not cover the moment of the switch."""
+    deadline = time.monotonic() + address.busy_timeout
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = wal").fetchone()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+        else:
+            if mode == "wal":
+                return
+            raise LogUnavailable(
+                f"{address.path} cannot use a write-ahead log (it stays in mode {mode!r}): its file system lacks shared memory. Put it on a local disk."
+            )
+        if time.monotonic() >= deadline:
+            raise locked(address.path, address.busy_timeout)
+        time.sleep(_PAUSE)

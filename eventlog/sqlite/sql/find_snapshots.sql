@@ -1,0 +1,1 @@
+SELECT stream, version, fingerprint, data FROM snapshots WHERE stream IN (:names)

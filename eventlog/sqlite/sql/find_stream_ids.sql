@@ -1,0 +1,1 @@
+SELECT name, id FROM streams WHERE name IN (:names)

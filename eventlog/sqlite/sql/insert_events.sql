@@ -1,0 +1,1 @@
+INSERT INTO events (position, stream_id, version, event_id, type, schema, recorded_at, correlation, causation, data) VALUES :rows

@@ -1,0 +1,1 @@
+INSERT INTO streams (id, name, category) VALUES :rows

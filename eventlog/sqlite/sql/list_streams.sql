@@ -1,0 +1,1 @@
+SELECT name FROM streams WHERE name >= ? AND name < ? ORDER BY name LIMIT ?

@@ -1,0 +1,4 @@
+-- Rows are (stream id, version to begin after).
+WITH wanted (stream_id, after) AS (VALUES :rows)
+SELECT e.stream_id, e.version, e.type, e.schema, e.data, e.event_id, e.recorded_at
+FROM wanted w CROSS JOIN events e ON e.stream_id = w.stream_id AND e.version > w.after

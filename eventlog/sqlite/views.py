@@ -1,0 +1,151 @@
+"""Views: a projection's bytes by key. Writes gather in memory and become durable with the checkpoint, in one short commit.
+
+Nothing is locked in the file while a projection works, so appends go on and may even be made from inside the block. Two
+processes that write one view at once are found out when the second one commits: its block is undone with ``LeaseLost``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from heapq import merge
+from operator import itemgetter
+from typing import Any, Final
+
+from ..errors import LeaseLost
+from ..log import ParkedEvent
+from .connection import Database
+from .ranges import behind, is_storable, next_text
+from .statements import for_rows, statement
+
+_ROWS: Final = 128
+_VALUE: Final = 1
+
+
+class _Stored:
+    """A view's committed rows."""
+
+    def __init__(self, name: str, database: Database) -> None:
+        self._name = name
+        self._database = database
+
+    def get(self, key: str) -> bytes | None:
+        if not is_storable(key):
+            return None
+        found = self._database.rows("SELECT value FROM view_rows WHERE view = ? AND key = ?", (self._name, key))
+        return found[0][0] if found else None
+
+    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+        if not is_storable(prefix):
+            return
+        end, begin, done = behind(prefix), prefix, False
+        while not done:
+            rows, done = self._database.chunk(statement("list_view_rows"), (self._name, begin, end), _VALUE)
+            yield from rows
+            if rows:
+                begin = next_text(rows[-1][0])
+
+
+class _Reading(_Stored):
+    """A view for reading only."""
+
+    def put(self, key: str, value: bytes) -> None:
+        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be written. Write inside views.transaction({self._name!r}).")
+
+    def delete(self, key: str) -> None:
+        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be deleted. Write inside views.transaction({self._name!r}).")
+
+
+class _Writing:
+    """The changes of one transaction, over what is committed."""
+
+    def __init__(self, stored: _Stored, position: int) -> None:
+        self.position = position
+        self.changes: dict[str, bytes | None] = {}
+        self.stepped_over: list[ParkedEvent] = []
+        self._stored = stored
+
+    def get(self, key: str) -> bytes | None:
+        return self.changes[key] if key in self.changes else self._stored.get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        if not isinstance(value, bytes):
+            raise TypeError(f"The value of {key!r:.80} must be bytes, not {type(value).__name__}: {value!r:.80}")
+        if not is_storable(key):
+            raise ValueError(f"The key {key!r:.80} holds a lone surrogate, which has no UTF-8 form. Encode it in some other way.")
+        self.changes[key] = value
+
+    def delete(self, key: str) -> None:
+        self.changes[key] = None
+
+    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+        changes = self.changes
+        mine = sorted((key, value) for key, value in changes.items() if value is not None and key.startswith(prefix))
+        theirs = (row for row in self._stored.items(prefix) if row[0] not in changes)
+        return merge(mine, theirs, key=itemgetter(0))
+
+    def checkpoint(self, position: int) -> None:
+        self.position = max(self.position, position)
+
+    def park(self, event: ParkedEvent) -> None:
+        self.stepped_over.append(event)
+
+
+class SqliteViews:
+    """Where projections keep what they build."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._guard = threading.Lock()
+        self._writers: dict[str, threading.Lock] = {}
+
+    @contextmanager
+    def transaction(self, name: str) -> Iterator[_Writing]:
+        with self._writer(name):
+            revision, position = self._state(name)
+            writing = _Writing(_Stored(name, self._database), position)
+            yield writing
+            self._commit(name, writing, revision)
+
+    def read(self, name: str) -> _Reading:
+        self._state(name)  # a closed log says so here
+        return _Reading(name, self._database)
+
+    def clear(self, name: str) -> None:
+        with self._writer(name), self._database.write() as connection:
+            connection.execute(statement("touch_view"), (name,))
+            connection.execute("DELETE FROM view_rows WHERE view = ?", (name,))
+            connection.execute("DELETE FROM checkpoints WHERE name = ?", (name,))
+            connection.execute("DELETE FROM parked WHERE projection = ?", (name,))
+
+    def parked(self, name: str | None = None) -> list[ParkedEvent]:
+        return [ParkedEvent(*row) for row in self._database.rows(statement("list_parked"), (name,))]
+
+    def _state(self, name: str) -> tuple[int, int]:
+        sql = "SELECT coalesce((SELECT revision FROM views WHERE name = ?1), 0), coalesce((SELECT position FROM checkpoints WHERE name = ?1), 0)"
+        found: tuple[int, int] = self._database.rows(sql, (name,))[0]
+        return found
+
+    def _commit(self, name: str, writing: _Writing, revision: int) -> None:
+        gone = [key for key, value in writing.changes.items() if value is None and is_storable(key)]
+        kept: list[Any] = [each for key, value in writing.changes.items() if value is not None for each in (name, key, value)]
+        with self._database.write() as connection:
+            found = connection.execute("SELECT revision FROM views WHERE name = ?", (name,)).fetchone()
+            if (found[0] if found else 0) != revision:
+                raise LeaseLost(
+                    f"Another process wrote to view {name!r} in the meantime, so nothing of this block was kept. "
+                    "Run each projection in one process, or run the block again."
+                )
+            connection.execute(statement("touch_view"), (name,))
+            connection.executemany("DELETE FROM view_rows WHERE view = ? AND key = ?", [(name, key) for key in gone])
+            for begin in range(0, len(kept), 3 * _ROWS):
+                part = kept[begin : begin + 3 * _ROWS]
+                connection.execute(for_rows("put_view_rows", 3, len(part) // 3), part)
+            connection.execute(statement("save_checkpoint"), (name, writing.position))
+            for event in writing.stepped_over:
+                connection.execute(statement("park"), (event.projection, event.position, event.stream, event.version, event.error, event.parked_at))
+
+    def _writer(self, name: str) -> threading.Lock:
+        with self._guard:
+            return self._writers.setdefault(name, threading.Lock())
