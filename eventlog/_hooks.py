@@ -45,6 +45,7 @@ class Shapes:
 
     def of(self, kind: Any) -> Shape:
         """The shape of an annotation; raises ``Refused`` with advice for one that is not supported."""
+        kind = _unwrapped(kind)  # first of all: what stands in Annotated need not be hashable
         done = self._done.get(kind)
         if done is not None:
             return done
@@ -66,7 +67,6 @@ class Shapes:
             return shape
 
     def _compile(self, kind: Any) -> Shape:
-        kind = _unwrapped(kind)
         if kind in SCALARS:
             return SCALARS[kind]
         if kind is Any or kind is object:

@@ -150,8 +150,8 @@ class _Walk:
     def _fields(self, cls: Any) -> Iterator[str]:
         try:
             hints = typing.get_type_hints(cls, include_extras=True)
-        except Exception:  # noqa: BLE001  an annotation may run any code; the text of it will do
-            hints = {}
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            hints = {}  # an annotation that does not resolve counts as its text
         for field in attrs.fields(cls):
             yield f"field {field.name} {field.alias} {field.init} {field.kw_only}"
             yield from self.lines(hints.get(field.name, field.type))
