@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .agent import Agent, agent
+    from .defining import Agent, agent
     from .aggregate import Aggregate, applies
     from .app import App, Input
     from .clients.openai_compatible import OpenAICompatible
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "ActivationContext": "context",
-    "Agent": "agent",
+    "Agent": "defining",
     "Aggregate": "aggregate",
     "App": "app",
     "Committer": "committer",
@@ -48,7 +48,7 @@ _WHERE = {
     "Usage": "models",
     "Worker": "worker",
     "WorkerSettings": "worker",
-    "agent": "agent",
+    "agent": "defining",
     "applies": "aggregate",
     "send": "sending",
     "tool": "tools",

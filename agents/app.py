@@ -11,7 +11,7 @@ import attrs
 from ..eventlog.codec import Codec
 from ..eventlog.registry import EventRegistry
 from . import facts
-from .agent import Agent
+from .defining import Agent
 from .definitions import Definitions
 from .errors import DefinitionError
 from .models import ModelClient

@@ -13,7 +13,7 @@ import msgspec
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, Unencodable
 from . import facts
-from .agent import Agent
+from .defining import Agent
 from .errors import DefinitionError, InputRefused
 from .models import ModelRequest, ModelResponse
 from .tools import Tool, ToolSet, bind_arguments
