@@ -88,7 +88,7 @@ class MemoryLog:
         heads: dict[str, int] = {}
         for part in request.parts:
             head = heads[part.stream] if part.stream in heads else self._head(part.stream)
-            if not matches(EMPTY if part.expected is NO_STREAM else part.expected, head):
+            if not matches(part.expected, head):
                 return WrongExpectedVersion(part.stream, part.expected, head, self._since(part))
             heads[part.stream] = head + len(part.events)
         for fence in request.fences:
