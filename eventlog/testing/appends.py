@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..errors import EventIdConflict, InvalidName, WrongExpectedVersion
+from ..events import NewEvent
 from ..log import Appended, AppendRequest, StreamAppend
 from ..versions import ANY, EXISTS, NO_STREAM, ExpectedVersion, matches
-from .maker import NOON, StoreMaker, Ticking, appended, content, event, events, everything, expect, fresh, one, request
+from .maker import NOON, StoreMaker, Ticking, an_id, appended, content, event, events, everything, expect, fresh, one, request
 
 _EXPECTATIONS: tuple[ExpectedVersion, ...] = (NO_STREAM, EXISTS, ANY, -1, 0, 1, 2, 3, 99)
 
@@ -198,6 +199,9 @@ def bytes_come_back_as_they_were_given(maker: StoreMaker) -> None:
         assert list(range(1, len(payloads) + 1)) == [found.schema for found in stored]
         assert [(None, None)] * len(payloads) == [(found.correlation, found.causation) for found in stored]
         assert stored == everything(log)
+        linked = NewEvent(an_id(), "thing.linked", 1, b"{}", correlation=b"\x00" * 16, causation=b"\xff" * 16)
+        log.append("bytes-linked", [linked], NO_STREAM)
+        assert [(b"\x00" * 16, b"\xff" * 16)] == [(found.correlation, found.causation) for found in log.read("bytes-linked")]
 
 
 CHECKS = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from ..log import EventLog, ParkedEvent, Snapshot
 from .maker import NOON, StoreMaker, expect, fresh, patiently, several, together
 
@@ -145,7 +147,7 @@ def cleared_view_is_as_new(maker: StoreMaker) -> None:
 
 
 def one_writer_at_a_time(maker: StoreMaker) -> None:
-    """Threads that each read, add one and write lose no addition."""
+    """Threads that each read, pause, add one and write lose no addition: the later one waits, or is refused and tries again."""
     with several(maker, 3) as logs:
 
         def add(log: EventLog) -> None:
@@ -154,7 +156,9 @@ def one_writer_at_a_time(maker: StoreMaker) -> None:
 
         def increment(log: EventLog) -> None:
             with log.views.transaction("count") as view:
-                view.put("n", str(int(view.get("n") or b"0") + 1).encode())
+                seen = int(view.get("n") or b"0")
+                time.sleep(0.001)
+                view.put("n", str(seen + 1).encode())
                 view.checkpoint(view.position + 1)
 
         together(*[lambda log=log: add(log) for log in logs])

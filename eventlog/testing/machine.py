@@ -75,9 +75,10 @@ class LogMachine(RuleBasedStateMachine):
             assert tuple(self.model.head(part.stream) + 1 for part in request.parts) == outcome.first_versions
             self.model.apply(request)
         if isinstance(outcome, Appended | Duplicate):
-            for part, positions in zip(request.parts, outcome.positions, strict=True):
-                stored = {found.event_id: found.position for found in self.logs[0].read(part.stream)}
-                assert [stored[new.event_id] for new in part.events] == list(positions)
+            for part, first, positions in zip(request.parts, outcome.first_versions, outcome.positions, strict=True):
+                stored = {found.event_id: found for found in self.logs[0].read(part.stream)}
+                assert [stored[new.event_id].position for new in part.events] == list(positions)
+                assert not part.events or stored[part.events[0].event_id].version == first
         if isinstance(outcome, WrongExpectedVersion):
             assert self.model.head(outcome.stream) == outcome.actual
 
