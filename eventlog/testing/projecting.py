@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 from ..errors import LogUnavailable, ProjectionFailed
 from ..events import StoredEvent
 from ..log import EventLog, View
 from ..projections import OnError, Progress, Projection, catch_up, follow, rebuild
 from ..versions import ANY
-from .maker import PATIENCE, StoreMaker, event, everything, expect, fresh, request
+from .maker import PATIENCE, StoreMaker, event, everything, expect, fresh, request, several
 
 
 def _total(view: View, stored: StoredEvent, _: object) -> None:
@@ -110,6 +111,24 @@ def undecodable_events_are_poison(maker: StoreMaker) -> None:
         assert ["sum-1"] == [found.stream for found in log.views.parked("skip")]
 
 
+class _Overtaken:
+    """A codec during whose first decoding another runner takes all the events."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._others: Iterator[Progress] = (catch_up(log, Projection("sums", _total)) for _ in range(1))
+
+    def decode_stored(self, stored: StoredEvent) -> object:
+        return next(self._others, None)
+
+
+def overtaken_runner_handles_nothing_twice(maker: StoreMaker) -> None:
+    """A batch that another runner took between its reading and its transaction is left alone."""
+    with several(maker, 2) as (log, other):
+        _numbers(log, b"1", b"2", b"3", b"4")
+        assert Progress(log.last_position(), 0, 0) == catch_up(log, Projection("sums", _total), codec=_Overtaken(other), batch=3)
+        assert [b"5", b"2", b"3"] == [log.views.read("sums").get(f"sum-{number}") for number in range(3)]
+
+
 class _Crash(BaseException):
     """Stands for the death of the process: nothing may catch it."""
 
@@ -178,6 +197,7 @@ CHECKS = (
     poison_stops_behind_the_last_good_event,
     poison_is_parked_and_stepped_over,
     undecodable_events_are_poison,
+    overtaken_runner_handles_nothing_twice,
     crash_in_a_rebuild_is_resumed,
     absent_store_is_not_poison,
     followed_view_keeps_up,
