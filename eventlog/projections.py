@@ -212,7 +212,8 @@ class _Run:
             return self._codec.decode_stored(event)
         except RetryableError:
             raise
-        except Exception as error:  # noqa: BLE001 — kept with the event, and raised or parked when its turn comes
+        except Exception as error:
+            # Kept with its event, and raised or parked when its turn comes.
             return _Poisoned(0, error)
 
 
