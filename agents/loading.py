@@ -1,0 +1,64 @@
+"""From ``module:attribute`` to an app; what the command line names apps by."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from ..eventlog.console import CouldNot
+from .app import App
+
+
+def load_app(spec: str | None) -> App:
+    """The app that ``spec`` names, its module found from the current folder first.
+
+    Raises ``click.UsageError`` when the spec names nothing or something else, ``CouldNot`` when the module itself fails.
+    """
+    if not spec:
+        raise click.UsageError("This needs the app: --app module:attribute, for example --app refunds:app, or set EVENTLOG_APP.")
+    name, colon, attribute = spec.partition(":")
+    if not colon or not name or not attribute or name.startswith(".") or "/" in name or name.endswith(".py"):
+        raise click.UsageError(f"{spec!r} names no app. It must be module:attribute, for example refunds:app for `app` in refunds.py.")
+    value: object = _imported(spec, name)
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise click.UsageError(f"{spec!r}: the module {name} has no {attribute!r}.{_apps_of(value)}")
+        value = getattr(value, part)
+    if not isinstance(value, App):
+        raise click.UsageError(f"{spec!r} is no App but of type {type(value).__name__}. Build one: app = App(agents=[…]).{_apps_of(sys.modules[name])}")
+    return value
+
+
+def _imported(spec: str, name: str) -> object:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as problem:
+        missing = problem.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise click.UsageError(
+                f"{spec!r}: there is no module {missing!r}, neither in {folder} nor installed. Go to its folder, or install it."
+            ) from problem
+        raise CouldNot(f"{spec!r}: {name} imports {missing!r}, which is not installed{_place(problem)}.") from problem
+    except Exception as problem:  # whatever the module's own code raises
+        raise CouldNot(
+            f"{spec!r}: importing {name} failed with {type(problem).__name__}: {problem}{_place(problem)}. EVENTLOG_DEBUG=1 shows the traceback."
+        ) from problem
+
+
+def _place(problem: BaseException) -> str:
+    if isinstance(problem, SyntaxError):
+        return f" ({problem.filename}:{problem.lineno})"
+    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if "importlib" not in frame.filename]
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+def _apps_of(module: object) -> str:
+    names = sorted(name for name, value in vars(module).items() if isinstance(value, App)) if hasattr(module, "__dict__") else []
+    return f" It has: {', '.join(names)}." if names else ""

@@ -1,0 +1,231 @@
+"""The command's ground rules: options, exit codes, errors in words, opening a log. Every room's sub-commands stand on it.
+
+Exit codes: 0 ok, 1 found a difference, 2 usage, 3 could not, 130 interrupted, 141 nobody reads the output any more.
+How things look is in ``printing``; finding an app is in ``agents.loading``. A module named in the entry point group
+``intentlog.commands`` imports click, this one and ``printing`` at its top and everything else where it is used, so that
+``eventlog --help`` stays fast. A command returns its exit code, or ``None`` for 0.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from .log import EventLog
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OK: Final = 0
+FOUND: Final = 1
+"""A difference, a divergence, a finding: what the command was asked to look for."""
+USAGE: Final = 2
+COULD_NOT: Final = 3
+INTERRUPTED: Final = 130
+UNREAD: Final = 141
+
+DEFAULT_URL: Final = "sqlite:///eventlog.db"
+
+_CODES: Final = {
+    "InvalidName": USAGE,
+    "InvalidUrl": USAGE,
+    "RegistrationError": USAGE,
+    "DefinitionError": USAGE,
+    "InputRefused": USAGE,
+    "LogError": COULD_NOT,
+    "AgentError": COULD_NOT,
+}
+"""Class name → exit code, looked up along an error's bases: names, because this room does not import the others."""
+
+_CREDENTIALS: Final = (
+    (re.compile(r"(://[^/@\s:'\"]*):[^/@\s'\"]+@"), r"\1:***@"),
+    (re.compile(r"\b(password|passwd|token|secret|api_key|sslpassword)=[^&\s'\"]+", re.IGNORECASE), r"\1=***"),
+)
+
+
+class CouldNot(click.ClickException):
+    """The command did not do what it was asked for; the message says why and what to do next."""
+
+    exit_code = COULD_NOT
+
+
+def masked(text: str) -> str:
+    """``text`` with passwords in URLs replaced.
+
+    >>> masked("postgresql://me:hunter2@db/log?sslpassword=x")
+    'postgresql://me:***@db/log?sslpassword=***'
+    """
+    for pattern, shown in _CREDENTIALS:
+        text = pattern.sub(shown, text)
+    return text
+
+
+# ── options ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def log_option(command: F) -> F:
+    """``--log URL`` as the parameter ``url``."""
+    text = "The log: sqlite:///relative.db or sqlite:////absolute.db."
+    return click.option("--log", "url", metavar="URL", envvar="EVENTLOG_URL", default=DEFAULT_URL, show_default=True, show_envvar=True, help=text)(command)
+
+
+def app_option(command: F) -> F:
+    """``--app module:attribute`` as the parameter ``app``; give it to ``agents.loading.load_app``."""
+    text = "The app: the module (found from the current folder) and the name of the App in it."
+    return click.option("--app", "app", metavar="MODULE:ATTRIBUTE", envvar="EVENTLOG_APP", show_envvar=True, help=text)(command)
+
+
+def app_argument(command: F) -> F:
+    """``APP`` or ``--app`` as the parameter ``app``; neither is a usage error."""
+
+    def chosen(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+        found = value or ctx.params.get("app_option")
+        ctx.params.pop("app_option", None)
+        if not found:
+            raise click.UsageError("No app given. Name it as module:attribute, for example refunds:app, or set EVENTLOG_APP.", ctx)
+        return str(found)
+
+    text = "The same as APP."
+    # Eager, so that it is there when the argument looks for it.
+    option = click.option("--app", "app_option", metavar="MODULE:ATTRIBUTE", envvar="EVENTLOG_APP", show_envvar=True, is_eager=True, help=text)
+    return option(click.argument("app", metavar="APP", required=False, callback=chosen)(command))
+
+
+def json_option(command: F) -> F:
+    """``--json`` as the parameter ``as_json``: one object for a single result, a line an item for a list."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or one line an item.")(command)
+
+
+def stream_argument(command: F) -> F:
+    """``STREAM`` as the parameter ``stream``, completed from the log."""
+
+    def checked(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+        from .names import check_stream
+
+        return check_stream(value)
+
+    return click.argument("stream", metavar="STREAM", shell_complete=complete_streams, callback=checked)(command)
+
+
+def complete_streams(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of streams for the shell; reads only, and has nothing to say when the log cannot be read."""
+    try:
+        with reading(str(ctx.params.get("url") or os.environ.get("EVENTLOG_URL") or DEFAULT_URL)) as log:
+            return [name for name, _ in zip(log.streams(incomplete), range(100), strict=False)]
+    except Exception:  # a completion that prints an error spoils the line being typed
+        return []
+
+
+# ── the log ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def reading(url: str) -> Iterator[EventLog]:
+    """The log that is there, for reading; it is never made. Raises ``CouldNot`` with the way to make one."""
+    from .errors import StoreSchemaError
+    from .opening import open_log
+
+    if url.startswith("memory://"):
+        raise click.UsageError(f"{url} ends with the process that opened it, so there is nothing to read. Name a log on disk, for example {DEFAULT_URL}.")
+    try:
+        log = open_log(url, create=False)
+    except StoreSchemaError as problem:
+        raise CouldNot(f"{problem} To make one: eventlog init --log {url}") from problem
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@contextmanager
+def writing(url: str) -> Iterator[EventLog]:
+    """The log for writing; made when it is not there."""
+    from .opening import open_log
+
+    log = open_log(url)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+# ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def exit_code_of(problem: BaseException) -> int:
+    """The exit code an error ends the command with."""
+    if isinstance(problem, click.ClickException):
+        return problem.exit_code
+    return next((_CODES[base.__name__] for base in type(problem).__mro__ if base.__name__ in _CODES), COULD_NOT)
+
+
+def explain(problem: BaseException) -> str:
+    """An error in words, with the next step and without credentials."""
+    if isinstance(problem, click.UsageError):
+        hint = f" Try: {problem.ctx.command_path} --help" if problem.ctx is not None else ""
+        return masked(problem.format_message() + hint)
+    if isinstance(problem, click.ClickException):
+        return masked(problem.format_message())
+    expected = any(base.__name__ in _CODES for base in type(problem).__mro__)
+    if expected:
+        return masked(f"{type(problem).__name__}: {problem}" if "\n" in str(problem) else str(problem))
+    if isinstance(problem, OSError):
+        return masked(f"{problem.strerror or problem}: {problem.filename}" if problem.filename else str(problem))
+    return masked(f"unexpected {type(problem).__name__}: {problem}\nWhere it came from: the same command with EVENTLOG_DEBUG=1")
+
+
+class Commands(click.Group):
+    """A group that turns every error into a short message on stderr and the right exit code."""
+
+    def main(  # type: ignore[override]  # it never returns, whatever the mode
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None, standalone_mode: bool = True, **extra: Any
+    ) -> NoReturn:
+        """Run the command line and exit."""
+        code: object
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = _nobody_reads()
+        except (KeyboardInterrupt, click.Abort):
+            code = INTERRUPTED
+        except click.exceptions.Exit as stop:
+            code = stop.exit_code
+        except Exception as problem:
+            code = _fail(problem, debug=bool(os.environ.get("EVENTLOG_DEBUG")) or "--debug" in (sys.argv[1:] if args is None else args))
+        sys.exit(code if isinstance(code, int) else OK)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """The same; click itself would print a line for ^C and take a closed pipe for a difference."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        except OSError as problem:
+            if problem.errno == errno.EPIPE:
+                raise click.exceptions.Exit(_nobody_reads()) from None
+            raise
+
+
+def _fail(problem: Exception, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(problem)
+    click.echo(f"eventlog: {explain(problem)}", err=True)
+    return exit_code_of(problem)
+
+
+def _nobody_reads() -> int:
+    """Let the interpreter's last flush go nowhere instead of into a closed pipe."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:  # stdout is no file: a test's
+        pass
+    return UNREAD

@@ -1,0 +1,204 @@
+"""How the command's answers look: tables that fit, JSON that is whole, colour on terminals only.
+
+Everything that came out of a log goes through ``one_line`` or JSON, so that no recorded control character reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import attrs
+import click
+
+from .clock import MILLISECOND, SECOND, Micros, to_datetime
+
+ELLIPSIS: Final = "…"
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON can hold it, whole: bytes as ``{"$bytes": base64}``, moments as ISO 8601, non-finite floats as text.
+
+    >>> plain({"at": date(2026, 1, 2), "raw": b"abc"})
+    {'at': '2026-01-02', 'raw': {'$bytes': 'YWJj'}}
+    """
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, enum.Enum)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"$bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(plain(key)): plain(each) for key, each in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value), key=lambda each: json.dumps(each, sort_keys=True))
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if attrs.has(type(value)):
+        return {field.name: plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    return str(value) if isinstance(value, Decimal | UUID) else repr(value)
+
+
+def to_json(value: Any) -> str:
+    """One line of JSON; text stays readable unless it holds a lone surrogate, which has no UTF-8 form."""
+    text = json.dumps(plain(value), ensure_ascii=False, separators=(", ", ": "))
+    return text if text.isascii() or text.encode("utf-8", "replace").decode() == text else json.dumps(plain(value))
+
+
+def one_line(value: Any, width: int = 0) -> str:
+    """``value`` for a person: strings as they are, the rest as JSON, control characters escaped, cut to ``width`` cells.
+
+    >>> one_line({"a": [1, 2]}), one_line("two\\nlines"), one_line("abcdef", 4)
+    ('{"a": [1, 2]}', 'two\\\\nlines', 'abc…')
+    """
+    if isinstance(value, bytes):
+        text = f"{len(value)} bytes"
+    else:
+        # The front is enough of a long string, and escaping megabytes for one line is not.
+        text = value[: 4 * width] if isinstance(value, str) and width else value if isinstance(value, str) else to_json(value)
+    return cut(_CONTROL.sub(_escaped, text), width) if width else _CONTROL.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match.group().encode("unicode_escape", "surrogatepass").decode() if match.group() != "\n" else "\\n"
+
+
+def cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` terminal cells."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + ELLIPSIS
+
+
+def moment(micros: Micros) -> str:
+    """Date and time in UTC to the millisecond."""
+    return to_datetime(micros).isoformat(" ", "milliseconds").removesuffix("+00:00")
+
+
+def time_of_day(micros: Micros) -> str:
+    """Time in UTC to the millisecond: ``09:14:02.113``."""
+    return moment(micros)[11:]
+
+
+def iso(micros: Micros) -> str:
+    """The moment as JSON gives it."""
+    return to_datetime(micros).isoformat(timespec="microseconds")
+
+
+def length(micros: Micros) -> str:
+    """A length of time for a person.
+
+    >>> length(408_000), length(1_230_000), length(192_000_000), length(7_380_000_000)
+    ('408 ms', '1.23 s', '3 min 12 s', '2 h 3 min')
+    """
+    if micros < SECOND:
+        return f"{micros / MILLISECOND:.3g} ms" if micros < 10 * MILLISECOND else f"{micros // MILLISECOND} ms"
+    seconds = micros // SECOND
+    if seconds < 60:
+        return f"{micros / SECOND:.3g} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+
+
+# ── lines and tables ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def on_terminal() -> bool:
+    """Whether a person looks at stdout."""
+    return sys.stdout.isatty()
+
+
+def width() -> int:
+    """Columns of the terminal; unbounded when the output goes elsewhere, for a pipe has no edge to fit."""
+    if not on_terminal():
+        return 1_000_000
+    from shutil import get_terminal_size
+
+    return max(get_terminal_size((100, 24)).columns, 40)
+
+
+def styled(text: str, **style: Any) -> str:
+    """``text`` in a style (click's: ``fg``, ``bold``, ``dim``) when stdout is a terminal and NO_COLOR is not set."""
+    return click.style(text, **style) if on_terminal() and not os.environ.get("NO_COLOR") else text
+
+
+def say(text: str = "") -> None:
+    """A line on stdout."""
+    click.echo(text)
+
+
+def note(text: str) -> None:
+    """A line on stderr: progress and remarks that are not the answer."""
+    click.echo(text, err=True)
+
+
+def print_json(value: Any) -> None:
+    """One object on a line of its own."""
+    click.echo(to_json(value))
+
+
+@attrs.frozen
+class Column:
+    """A column of a table."""
+
+    title: str
+    #: Numbers stand right.
+    right: bool = False
+    #: The column that gives way when the terminal is narrow; several share the loss, ids should not be among them.
+    gives: bool = False
+    style: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header: bool = True) -> None:
+    """Rows under each other; on a terminal no line is wider than it."""
+    from rich.cells import cell_len
+
+    texts = [[one_line("" if cell is None else cell, 0 if not on_terminal() else 400) for cell in row] for row in rows]
+    titles = [column.title for column in columns] if header else ["" for _ in columns]
+    widths = [max([cell_len(titles[i]), *(cell_len(row[i]) for row in texts)]) for i in range(len(columns))]
+    over = sum(widths) + 2 * (len(widths) - 1) - width()
+    while over > 0 and (i := _widest(columns, widths)) is not None:
+        widths[i] -= 1
+        over -= 1
+    if header:
+        say(styled(_row(columns, widths, titles, plain=True), bold=True))
+    for row in texts:
+        say(_row(columns, widths, row))
+
+
+def _widest(columns: Sequence[Column], widths: list[int]) -> int | None:
+    giving = [i for i, column in enumerate(columns) if column.gives and widths[i] > 8]
+    return max(giving or [i for i in range(len(columns)) if widths[i] > 8], key=widths.__getitem__, default=None)
+
+
+def _row(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str], *, plain: bool = False) -> str:
+    from rich.cells import cell_len
+
+    parts = []
+    for i, (column, size, cell) in enumerate(zip(columns, widths, cells, strict=True)):
+        text = cut(cell, size)
+        pad = " " * (size - cell_len(text))
+        shown = styled(text, **column.style) if column.style and text and not plain else text
+        parts.append(pad + shown if column.right else shown if i == len(columns) - 1 else shown + pad)
+    return "  ".join(parts).rstrip()
