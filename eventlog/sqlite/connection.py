@@ -27,7 +27,10 @@ _CHUNK_ROWS: Final = 2_048
 _CHUNK_BYTES: Final = 4 << 20
 _READER_CACHE_KIB: Final = 4_096
 _WRITER_CACHE_KIB: Final = 32_768
+#: Larger logs were not faster: pages that are written again in place cost less than a file that grows.
 _CHECKPOINT_PAGES: Final = 1_000
+#: What a write-ahead log that once grew large is cut back to.
+_LOG_BYTES: Final = 64 << 20
 
 
 class Database:
@@ -170,6 +173,7 @@ class Database:
                 connection.execute(f"PRAGMA synchronous = {self._address.synchronous}")
                 connection.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KIB}")
                 connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+                connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
                 connection.execute("PRAGMA temp_store = memory")
             else:
                 connection.execute("PRAGMA query_only = on")

@@ -11,6 +11,8 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, cast
 
+import attrs
+
 from ..events import Row, StoredEvent
 from ..versions import EMPTY
 from .connection import Database
@@ -22,12 +24,28 @@ _NO_END: Final = (1 << 63) - 1
 _WINDOW: Final = 20_000
 _STREAMS_AT_ONCE: Final = 256
 _NAMES_AT_ONCE: Final = 1_000
-_DATA_IN_ROW: Final = 3
+#: No statement asks for more rows than this; it is also what a chunk holds at most.
+_MOST_ROWS: Final = 2_048
 _DATA_IN_EVENT: Final = 6
-_VERSION_OF_EVENT: Final = itemgetter(2)
-_VERSION_OF_ROW: Final = itemgetter(0)
 #: What ``StoredEvent._make`` does, without its check of the length.
 to_event: Final = cast("Callable[[Sequence[Any]], StoredEvent]", partial(tuple.__new__, StoredEvent))
+
+
+@attrs.frozen
+class _Shape:
+    """A statement that reads a range of one stream, and where its rows keep what walking them needs."""
+
+    statement: str
+    version: int
+    content: int
+    #: Whether the stream's name is its first parameter.
+    named: bool
+    backwards: bool = False
+
+
+_ROWS: Final = _Shape("read_rows", version=0, content=3, named=False)
+_FORWARDS: Final = _Shape("read_forwards", version=2, content=_DATA_IN_EVENT, named=True)
+_BACKWARDS: Final = _Shape("read_backwards", version=2, content=_DATA_IN_EVENT, named=True, backwards=True)
 
 
 class Reader:
@@ -37,11 +55,11 @@ class Reader:
         self._database = database
 
     def read(self, stream: str, after: int, upto: int | None, limit: int | None, backwards: bool) -> Iterator[StoredEvent]:
-        chunks = self._chunks("read_backwards" if backwards else "read_forwards", stream, after, upto, limit, backwards=backwards)
+        chunks = self._walk(_BACKWARDS if backwards else _FORWARDS, stream, after, upto, limit)
         return islice((event for chunk in chunks for event in map(to_event, chunk)), limit)
 
     def rows(self, stream: str, after: int, upto: int | None) -> Iterator[Sequence[Row]]:
-        return self._chunks("read_rows", stream, after, upto, None)
+        return self._walk(_ROWS, stream, after, upto, None)
 
     def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {stream: [] for stream in after}
@@ -53,7 +71,7 @@ class Reader:
             for row in self._database.rows(for_rows("read_rows_of", 2, len(part)), [value for pair in part for value in pair]):
                 by_id[row[0]].append(row[1:])
         for rows in by_id.values():
-            rows.sort(key=_VERSION_OF_ROW)
+            rows.sort(key=itemgetter(0))
         return found
 
     def read_all(self, after: int, upto: int | None, types: Iterable[str], categories: Iterable[str], limit: int | None) -> Iterator[StoredEvent]:
@@ -98,42 +116,34 @@ class Reader:
                 known[stream] = ids[stream]
         return ids
 
-    def _chunks(self, name: str, stream: str, after: int, upto: int | None, limit: int | None, *, backwards: bool = False) -> Iterator[list[Any]]:
+    def _walk(self, shape: _Shape, stream: str, after: int, upto: int | None, limit: int | None) -> Iterator[list[Any]]:
         number = self.ids_of((stream,)).get(stream)
         if number is None:
             self._database.rows("SELECT 1")  # a closed log says so here too
             return iter(())
         low, high = max(after, EMPTY), _NO_END if upto is None else min(upto, _NO_END)
-        is_row = name == "read_rows"
-        column = _DATA_IN_ROW if is_row else _DATA_IN_EVENT
-        place = _VERSION_OF_ROW if is_row else _VERSION_OF_EVENT
-        bound = (number,) if is_row else (stream, number)
-        sql = statement(name)
-        rows, done = self._chunk(sql, (*bound, low, high), column, limit)
-        if done or not rows:
+        fixed = (stream, number) if shape.named else (number,)
+        rows, done = self._chunk(statement(shape.statement), (*fixed, low, high), shape.content, limit)
+        if done:
             return iter((rows,) if rows else ())
-        if not backwards and upto is None:
+        if high == _NO_END and not shape.backwards:
             high = self.head(stream)
-        return self._rest(sql, bound, low, high, column, place, rows, backwards)
+        return self._rest(shape, fixed, low, high, rows)
 
-    def _rest(
-        self, sql: str, bound: tuple[Any, ...], low: int, high: int, column: int, place: Callable[[Any], int], rows: list[Any], backwards: bool
-    ) -> Iterator[list[Any]]:
-        done = False
+    def _rest(self, shape: _Shape, fixed: tuple[Any, ...], low: int, high: int, rows: list[Any]) -> Iterator[list[Any]]:
+        sql = statement(shape.statement)
         while rows:
             yield rows
-            if done:
-                return
-            if backwards:
-                high = place(rows[-1]) - 1
+            if shape.backwards:
+                high = rows[-1][shape.version] - 1
             else:
-                low = place(rows[-1])
-            rows, done = self._chunk(sql, (*bound, low, high), column, None)
+                low = rows[-1][shape.version]
+            rows = self._chunk(sql, (*fixed, low, high), shape.content, None)[0] if low < high else []
 
     def _chunk(self, sql: str, parameters: tuple[Any, ...], column: int, limit: int | None) -> tuple[list[Any], bool]:
         if limit is None:
             return self._database.chunk(sql, parameters, column)
-        return self._database.chunk(sql, parameters, column, min(max(limit, 1), 2_048))
+        return self._database.chunk(sql, parameters, column, min(max(limit, 1), _MOST_ROWS))
 
     def _all(self, sql: str, after: int, end: int, filters: list[str], limit: int | None) -> Iterator[StoredEvent]:
         while after < end:
