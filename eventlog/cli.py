@@ -47,7 +47,7 @@ def _found() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
-@click.group(cls=RoomCommands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RoomCommands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--debug", is_flag=True, envvar="EVENTLOG_DEBUG", help="Show the traceback of an error.")
 @click.version_option(version("intentlog"), prog_name="eventlog")
 def group(debug: bool) -> None:

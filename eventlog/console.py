@@ -129,16 +129,12 @@ def complete_streams(ctx: click.Context, parameter: click.Parameter, incomplete:
 
 @contextmanager
 def reading(url: str) -> Iterator[EventLog]:
-    """The log that is there, for reading; it is never made. Raises ``CouldNot`` with the way to make one."""
-    from .errors import StoreSchemaError
+    """The log that is there; it is never made. Raises ``StoreSchemaError`` with the way to make one."""
     from .opening import open_log
 
     if url.startswith("memory://"):
-        raise click.UsageError(f"{url} ends with the process that opened it, so there is nothing to read. Name a log on disk, for example {DEFAULT_URL}.")
-    try:
-        log = open_log(url, create=False)
-    except StoreSchemaError as problem:
-        raise CouldNot(f"{problem} To make one: eventlog init --log {url}") from problem
+        raise click.UsageError(f"{url} ends with the process that opened it, so nothing would come of this. Name a log on disk, for example {DEFAULT_URL}.")
+    log = open_log(url, create=False)
     try:
         yield log
     finally:
@@ -146,10 +142,14 @@ def reading(url: str) -> Iterator[EventLog]:
 
 
 @contextmanager
-def writing(url: str) -> Iterator[EventLog]:
-    """The log for writing; made when it is not there."""
+def writing(url: str, *, create: bool) -> Iterator[EventLog]:
+    """The log for writing. With ``create`` it is made when it is not there; without, a slip in the URL makes no second log."""
     from .opening import open_log
 
+    if not create:
+        with reading(url) as log:
+            yield log
+        return
     log = open_log(url)
     try:
         yield log
@@ -185,7 +185,7 @@ def explain(problem: BaseException) -> str:
 class Commands(click.Group):
     """A group that turns every error into a short message on stderr and the right exit code."""
 
-    def main(  # type: ignore[override]  # it never returns, whatever the mode
+    def main(
         self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None, standalone_mode: bool = True, **extra: Any
     ) -> NoReturn:
         """Run the command line and exit."""
