@@ -1,0 +1,135 @@
+"""What the library's suites do not ask of a recorder: holes, order, strangers in the log, two recorders on one log."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from eventsourcing.persistence import DataError, IntegrityError, OperationalError, StoredEvent
+
+from intentlog.eventlog.events import NewEvent
+from intentlog.eventlog.recorders import Layout, LogAggregateRecorder, LogApplicationRecorder
+from intentlog.eventlog.versions import ANY, NO_STREAM
+
+TEXT = Layout("account", "text")
+
+
+def stored(key: str, version: int, topic: str = "t", state: bytes = b"s") -> StoredEvent:
+    return StoredEvent(key, version, topic, state)
+
+
+def ids(recorder, **asked) -> list[int]:
+    return [each.id for each in recorder.select_notifications(None, 100, **asked)]
+
+
+@pytest.fixture
+def recorder(log) -> LogApplicationRecorder:
+    return LogApplicationRecorder(log, TEXT)
+
+
+def test_aggregates_are_ordinary_streams(log, recorder):
+    recorder.insert_events([stored("acct-1", 1, "account.opened", b"{}"), stored("acct-1", 2)])
+    assert ["account-acct-1"] == list(log.streams())
+    assert [(0, "account.opened", b"{}"), (1, "t", b"s")] == [(e.version, e.type, e.data) for e in log.read("account-acct-1")]
+
+
+def test_what_our_own_append_wrote_is_an_aggregate_too(log, recorder):
+    log.append("account-acct-1", [TEXT.new_event(stored("acct-1", 1), 1, bytes(16))], NO_STREAM)
+    recorder.insert_events([stored("acct-1", 2)])
+    assert [stored("acct-1", 1), stored("acct-1", 2)] == recorder.select_events("acct-1")
+
+
+@pytest.mark.parametrize("versions", [[1, 3], [2, 1], [1, 1], [2], [-1, 0]])
+def test_a_new_aggregate_with_a_hole_is_refused_whole(log, recorder, versions):
+    with pytest.raises(IntegrityError):
+        recorder.insert_events([stored("other", 1), *(stored("a", version) for version in versions)])
+    assert (0, [], []) == (log.last_position(), recorder.select_events("a"), recorder.select_events("other"))
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("fresh", [True, False], ids=["another recorder", "the same recorder"])
+def test_only_the_next_version_is_taken(log, recorder, start, fresh):
+    recorder.insert_events([stored("a", start), stored("a", start + 1)])
+    writer = LogApplicationRecorder(log, TEXT) if fresh else recorder
+    for version in (-1, 0, 1, start + 1, start + 3):
+        with pytest.raises(IntegrityError):
+            writer.insert_events([stored("a", version)])
+    assert [3] == writer.insert_events([stored("a", start + 2)])
+    assert [start, start + 1, start + 2] == [each.originator_version for each in recorder.select_events("a")]
+
+
+def test_ids_follow_the_order_in_which_events_were_given(recorder):
+    given = [stored("a", 1), stored("b", 0), stored("a", 2), stored("b", 1), stored("b", 2), stored("a", 3)]
+    assert [1, 2, 3, 4, 5, 6] == recorder.insert_events(given)
+    found = recorder.select_notifications(None, 10)
+    assert [(g.originator_id, g.originator_version) for g in given] == [(n.originator_id, n.originator_version) for n in found]
+
+
+def test_of_many_who_begin_an_aggregate_one_wins(log):
+    recorders = [LogAggregateRecorder(log, TEXT) for _ in range(8)]
+    barrier = threading.Barrier(8)
+
+    def begin(number: int) -> bool:
+        events = [stored("a", number % 2, state=b"%d" % number), stored("a", number % 2 + 1)]
+        barrier.wait()
+        try:
+            recorders[number].insert_events(events)
+        except IntegrityError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(begin, range(8)))
+    winner = won.index(True)
+    assert (1, 2) == (won.count(True), log.last_position())
+    for recorder in recorders:
+        assert (winner % 2, b"%d" % winner) == ((first := recorder.select_events("a")[0]).originator_version, first.state)
+
+
+def test_events_of_agents_are_no_notifications(log, recorder):
+    staged = NewEvent(bytes(16), "intent.staged", 1, b"")
+    log.append("refunds-acct-1", [staged], ANY)
+    assert (None, []) == (recorder.max_notification_id(), ids(recorder))
+    recorder.insert_events([stored("a", 1), stored("a", 2)])
+    for number in range(1, 60):
+        log.append("refunds-acct-1", [NewEvent(number.to_bytes(16), "intent.staged", 1, b"")], ANY)
+    assert (3, [2, 3]) == (recorder.max_notification_id(), ids(recorder))
+    assert (62, [3]) == (log.last_position(), ids(recorder, stop=3)[1:])
+
+
+def test_categories_keep_applications_apart(log, recorder):
+    other = LogApplicationRecorder(log, Layout("order", "text"))
+    recorder.insert_events([stored("same", 1)])
+    other.insert_events([stored("same", 0, "o")])
+    assert ([1], [2]) == (ids(recorder), ids(other))
+    assert ([stored("same", 1)], [stored("same", 0, "o")]) == (recorder.select_events("same"), other.select_events("same"))
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_bounds_are_originator_versions(recorder, start):
+    recorder.insert_events([stored("a", start + n) for n in range(4)])
+
+    def versions(**asked) -> list[int]:
+        return [each.originator_version - start for each in recorder.select_events("a", **asked)]
+
+    assert [2, 3] == versions(gt=start + 1)
+    assert [0, 1] == versions(lte=start + 1)
+    assert [3, 2] == versions(desc=True, limit=2)
+    assert [1, 0] == versions(lte=start + 1, desc=True)
+    assert [0, 1, 2, 3] == versions(gt=-100, lte=100)
+    assert [] == versions(gt=start + 3) == versions(lte=start - 1) == versions(lte=-100)
+
+
+@pytest.mark.parametrize("nobody", ["", "a\nb", "\ud800"])
+def test_an_id_that_cannot_exist_has_no_events_and_gets_none(recorder, nobody):
+    assert [] == recorder.select_events(nobody)
+    with pytest.raises(DataError, match="Invalid key"):
+        recorder.insert_events([stored(nobody, 1)])
+
+
+def test_a_closed_log_is_an_operational_error(log, recorder):
+    log.close()
+    for use in (lambda: recorder.insert_events([stored("a", 1)]), lambda: recorder.select_events("a"), recorder.max_notification_id, lambda: ids(recorder)):
+        with pytest.raises(OperationalError, match="closed"):
+            use()
