@@ -1,0 +1,68 @@
+"""``eventlog run`` and ``eventlog worker``: a process that serves one log, what it shows meanwhile, and how it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..eventlog.console import app_argument, json_option, log_option
+
+if TYPE_CHECKING:
+    from .crash import Boundary
+
+
+def _crash(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Boundary | None:
+    if not value:
+        return None
+    from .crash import crash_at
+
+    try:
+        return crash_at(value)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem), ctx, parameter) from problem
+
+
+def _serving(command: Any) -> Any:
+    """The options that ``run`` and ``worker`` share."""
+    for option in (
+        click.option("--crash-at", "crash", hidden=True, envvar="EVENTLOG_CRASH_AT", callback=_crash, help="See effector/crash.py."),
+        json_option,
+        click.option("--poll-ms", type=click.IntRange(1, 60_000), default=50, show_default=True, help="How often to look for what others appended."),
+        click.option("--lease-ms", type=click.IntRange(100, 86_400_000), default=30_000, show_default=True, help="How long a silent process keeps its keys."),
+        click.option("--concurrency", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Keys in flight."),
+        click.option("--until-idle", is_flag=True, help="End when nothing is due, in flight or without outcome."),
+        log_option,
+        app_argument,
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_serving
+@click.option("--input", "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Inputs to take in: JSON lines, plain or gzip.")
+def run(**options: Any) -> int:
+    """Run an app: worker and effector in one process.
+
+    APP is module:attribute, found from the current folder. The log is made when it is not there. Without --until-idle it
+    serves until ^C; once stops it in an orderly way, twice at once.
+
+    A line of FILE is {"agent": …, "key": …, "type": …, "payload": …, "id": …}, or whatever the app's intake takes. A line
+    that is refused is told on stderr and the others go on; then the exit code is 3.
+    """
+    from .serving import Serving
+
+    return Serving(with_effector=True, create=True, **options).run()
+
+
+@click.command()
+@_serving
+def worker(**options: Any) -> int:
+    """Run an app's agents without carrying out their effects.
+
+    Intents wait in the log for an effector (`eventlog run` has one).
+    """
+    from .serving import Serving
+
+    return Serving(with_effector=False, create=False, path=None, **options).run()

@@ -1,0 +1,142 @@
+"""One ``eventlog run``: opens the log, serves, watches signals, shows progress, sums up. Everything a flag can say ends here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import ExitStack
+from typing import Any, Final
+
+import attrs
+
+from ..agents.loading import load_app
+from ..agents.worker import WorkerSettings
+from ..eventlog.clock import MILLISECOND
+from ..eventlog.console import COULD_NOT, INTERRUPTED, OK, masked, writing
+from ..eventlog.log import EventLog
+from ..eventlog.owners import this_process
+from ..eventlog.printing import note, one_line
+from .effector import EffectorSettings
+from .inputs import InputFile
+from .process import Process
+from .showing import Shown, shown
+from .summary import Summary, print_summary
+
+_MOST_TOLD: Final = 50
+"""Refused lines told one by one; the rest is counted."""
+_SAME_AGAIN: Final = 10.0
+"""Seconds until the same trouble is told again."""
+
+
+class _Served(Process):
+    """The same; a plain subclass has room for the parts that ``Process`` makes when it runs."""
+
+
+@attrs.define(eq=False)
+class Serving:
+    """The options of one run, and what it counted."""
+
+    app: str
+    url: str
+    until_idle: bool
+    concurrency: int
+    lease_ms: int
+    poll_ms: int
+    as_json: bool
+    crash: Any
+    path: str | None
+    with_effector: bool
+    create: bool
+    _boundaries: Counter[str] = attrs.field(factory=Counter, init=False)
+    _signal: int = attrs.field(default=0, init=False)
+    _troubles: dict[str, float] = attrs.field(factory=dict, init=False)
+    _told: int = attrs.field(default=0, init=False)
+    _view: Shown | None = attrs.field(default=None, init=False)
+
+    def run(self) -> int:
+        """Serve, and give the exit code."""
+        app = load_app(self.app)
+        with ExitStack() as held:
+            log = held.enter_context(writing(self.url, create=self.create))
+            file = InputFile(self.path, app, self._refused) if self.path is not None else None
+            if file is not None:
+                held.callback(file.close)
+            process = self._process(app, log)
+            began, first = time.monotonic(), log.last_position()
+            with shown(file, until_idle=self.until_idle) as self._view:
+                asyncio.run(self._serve(process, file))
+            summary = Summary.of(log, first, process.owner, process.progress, file, self._boundaries["model.answered"], time.monotonic() - began)
+        for each in process.progress.refused[:_MOST_TOLD]:
+            note(f"{self.path}: {one_line(each)}")
+        print_summary(summary, as_json=self.as_json, worker_only=not self.with_effector)
+        return self._exit_code(summary, file)
+
+    def _process(self, app: Any, log: EventLog) -> Process:
+        lease, poll = self.lease_ms * MILLISECOND, self.poll_ms / 1000
+        return _Served(
+            app,
+            log,
+            this_process(),
+            WorkerSettings(concurrency=self.concurrency, lease=lease, poll=poll),
+            EffectorSettings(concurrency=self.concurrency, lease=lease, poll=poll),
+            boundary=self._boundary,
+            on_error=self._trouble,
+            with_effector=self.with_effector,
+        )
+
+    async def _serve(self, process: Process, file: InputFile | None) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, process, number)
+        assert self._view is not None
+        if not self.until_idle:
+            self._say(f"serving {self.app} on {masked(self.url)}; ^C stops")
+        try:
+            await process.run(file.helping if file is not None else None, until_idle=self.until_idle, every=self._view.update)
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+            close = getattr(process.app.models, "aclose", None)
+            if close is not None:
+                await close()
+
+    def _stop(self, process: Process, number: int) -> None:
+        if self._signal:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self._signal = number
+        self._say("stopping when what is in flight has ended; once more stops at once")
+        process.stop()
+
+    def _boundary(self, name: str, stream: str) -> None:
+        self._boundaries[name] += 1
+        if self.crash is not None:
+            self.crash(name, stream)
+
+    def _say(self, text: str) -> None:
+        if self._view is not None:
+            self._view.say(text)
+        else:
+            note(text)
+
+    def _refused(self, text: str) -> None:
+        self._told += 1
+        if self._told <= _MOST_TOLD:
+            self._say(f"refused {one_line(text, 2_000)}")
+        elif self._told == _MOST_TOLD + 1:
+            self._say("refused more lines; they are counted from here on")
+
+    def _trouble(self, doing: str, problem: BaseException) -> None:
+        text, now = f"{doing}: {type(problem).__name__}: {problem}", time.monotonic()
+        if now - self._troubles.get(text, -_SAME_AGAIN) >= _SAME_AGAIN:
+            self._troubles[text] = now
+            self._say(masked(one_line(text, 2_000)))
+
+    def _exit_code(self, summary: Summary, file: InputFile | None) -> int:
+        if self._signal == signal.SIGINT:
+            return INTERRUPTED
+        unfinished = self._signal and (self.until_idle or (file is not None and not file.ended))
+        return COULD_NOT if summary.refused or unfinished else OK

@@ -1,0 +1,1 @@
+../../effector/demo/refunds.py
