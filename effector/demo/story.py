@@ -77,7 +77,7 @@ class Story:
     def tell(self) -> None:
         """All the steps; raises ``NotSo`` at the first that does not hold."""
         (self.folder / "refunds.py").write_text(files(__package__).joinpath("refunds.py").read_text("utf-8"), "utf-8")
-        say(f"{self.folder / 'refunds.py'} is the agent; a model and a bank answer on {self.url}.")
+        say(f"The agent is {self.folder / 'refunds.py'}; a model and a bank are on a loopback port.")
         say(styled("  $ export EVENTLOG_APP=refunds:app", fg="cyan"))
         self._input()
         self._kill()
@@ -88,18 +88,7 @@ class Story:
     def _input(self) -> None:
         self._head("A customer wants 42.00 back")
         self._command("init")
-        self._command(
-            "send",
-            "accounts",
-            "acct-42",
-            "refund.asked",
-            ORDER.strip("'"),
-            "--id",
-            "order-o-1",
-            "--app",
-            "refunds:app",
-            shown=f"send accounts acct-42 refund.asked {ORDER} --id order-o-1",
-        )
+        self._command(*SEND)
         self._holds("the input is on the log before anybody acts on it", self._facts() == ["InputReceived"])
 
     def _kill(self) -> None:
@@ -128,18 +117,7 @@ class Story:
     def _again(self) -> None:
         self._head("The customer's client was not sure and sends it again")
         before = len(self._facts())
-        self._command(
-            "send",
-            "accounts",
-            "acct-42",
-            "refund.asked",
-            ORDER.strip("'"),
-            "--id",
-            "order-o-1",
-            "--app",
-            "refunds:app",
-            shown=f"send accounts acct-42 refund.asked {ORDER} --id order-o-1",
-        )
+        self._command(*SEND)
         self._command("run", "refunds:app", "--until-idle")
         self._holds(
             "nothing new on the log, nothing asked, nothing paid",
