@@ -138,9 +138,8 @@ def faults_of(app: App, url: str, inputs: int) -> list[str]:
     for kind in ("input.received", "activation.completed"):
         if counts[kind] != inputs:
             faults.append(f"{counts[kind]} × {kind}, expected {inputs}")
-    for kind in ("activation.failed", "stream.blocked", "timer.fired"):
-        if counts[kind]:
-            faults.append(f"{counts[kind]} × {kind}")
+    for event in events(url, "activation.failed", "stream.blocked", "timer.fired"):
+        faults.append(f"{event.stream} version {event.version}: {decoded(app, event)}")
     if counts["intent.staged"] != counts["intent.settled"]:
         faults.append(f"{counts['intent.staged']} intents, {counts['intent.settled']} settlements")
     for event in events(url, "intent.settled"):
