@@ -1,4 +1,4 @@
-"""``eventlog run`` and ``eventlog worker``: a process that serves one log, what it shows meanwhile, and how it ends."""
+"""``eventlog run``, ``worker`` and ``demo``: their options; what they do is in ``serving`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -66,3 +66,15 @@ def worker(**options: Any) -> int:
     from .serving import Serving
 
     return Serving(with_effector=False, create=False, path=None, **options).run()
+
+
+@click.command()
+@click.option("--keep", metavar="FOLDER", type=click.Path(file_okay=False), help="Tell it in this folder and leave it there.")
+def demo(keep: str | None) -> int:
+    """See an agent killed after it paid, come back, and not pay twice.
+
+    Everything is real and local: child processes, SIGKILL, an SQLite file, a model and a bank on a loopback port.
+    """
+    from .demo.story import tell
+
+    return tell(keep)

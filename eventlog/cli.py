@@ -5,7 +5,7 @@ A sub-command's module is imported when it is asked for. The group knows no othe
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, distributions, version
 from typing import Any, Final
 
 import click
@@ -28,11 +28,11 @@ class RoomCommands(Commands):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every name there is."""
-        return sorted(_found())
+        return sorted(found())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, its module imported now."""
-        point = _found().get(cmd_name)
+        point = found().get(cmd_name)
         if point is None:
             return None
         try:
@@ -42,9 +42,26 @@ class RoomCommands(Commands):
         assert isinstance(command, click.Command)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line a command; one that cannot be loaded does not hide the others."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._in_short(ctx, name)) for name in self.list_commands(ctx)])
 
-def _found() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+    def _in_short(self, ctx: click.Context, name: str) -> str:
+        try:
+            command = self.get_command(ctx, name)
+        except CouldNot as problem:
+            return str(problem)
+        return command.get_short_help_str(80) if command is not None else ""
+
+
+def found() -> dict[str, EntryPoint]:
+    """Every sub-command there is, by name.
+
+    Not ``entry_points(group=…)``: that takes the first distribution of a name on the path, and in a checkout a stale
+    ``*.egg-info`` folder stands there before what is installed. Here the last one has its say.
+    """
+    return {point.name: point for each in distributions() for point in each.entry_points.select(group=GROUP)}
 
 
 @click.group(cls=RoomCommands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

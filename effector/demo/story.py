@@ -10,16 +10,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import click
 
 from ...agents import facts
 from ...agents.app import runtime_codec
+from ...eventlog.cli import found
 from ...eventlog.console import COULD_NOT, OK, reading
 from ...eventlog.printing import on_terminal, say, styled
 from .servers import Ledger, servers
@@ -33,13 +32,8 @@ class NotSo(Exception):
     """A claim of the story that does not hold."""
 
 
-@click.command()
-@click.option("--keep", metavar="FOLDER", type=click.Path(file_okay=False), help="Tell it in this folder and leave it there, to look around in afterwards.")
-def demo(keep: str | None) -> int:
-    """See an agent killed after it paid, come back, and not pay twice.
-
-    Everything is real and local: a child process, SIGKILL, an SQLite file, a model and a bank on a loopback port.
-    """
+def tell(keep: str | None) -> int:
+    """The demo, in the folder ``keep`` or in one that is gone afterwards; the exit code."""
     began = time.monotonic()
     if keep is not None:
         Path(keep).mkdir(parents=True, exist_ok=True)
@@ -125,7 +119,7 @@ class Story:
         )
 
     def _story(self) -> None:
-        known = {point.name for point in entry_points(group="intentlog.commands")}
+        known = found()
         self._head("What the log tells")
         self._command(*(("show", STREAM) if "show" in known else ("tail",)), loud=True)
         if "replay" in known:
