@@ -1,0 +1,29 @@
+"""The replay room: the memory. Folds, runs agent code again against the journal, compares, verifies, tells the story.
+
+Memory has no hands: nothing here imports the effector, holds a model client, calls a tool or writes to a log.
+"""
+
+from __future__ import annotations
+
+from .errors import NoSuchStream, NoSuchVersion, ReplayError, UnknownAgent
+from .fold import At, parse_at, state_as_tree, state_at
+from .replays import replay_all, replay_stream
+from .verdicts import Divergence, Kind, StreamReplay, Summary, Verdict
+
+__all__ = [
+    "At",
+    "Divergence",
+    "Kind",
+    "NoSuchStream",
+    "NoSuchVersion",
+    "ReplayError",
+    "StreamReplay",
+    "Summary",
+    "UnknownAgent",
+    "Verdict",
+    "parse_at",
+    "replay_all",
+    "replay_stream",
+    "state_as_tree",
+    "state_at",
+]

@@ -1,0 +1,56 @@
+"""Many streams replayed, one after the other, each read once and then forgotten. Read-only, without a client of any kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from ..agents.app import App
+from ..agents.streams import Folder
+from ..eventlog.log import EventLog
+from ..eventlog.names import category_of
+from .fold import head_of
+from .streams import replay_rows
+from .verdicts import StreamReplay, Verdict
+
+
+def replay_stream(log: EventLog, app: App, stream: str) -> StreamReplay:
+    """Run the agent's code again over one stream's history; raises ``NoSuchStream``."""
+    return next(replay_all(log, app, [stream]))
+
+
+def replay_all(
+    log: EventLog,
+    app: App,
+    streams: Iterable[str] | None = None,
+    *,
+    category: str | None = None,
+    progress: Callable[[StreamReplay], None] = lambda replayed: None,
+) -> Iterator[StreamReplay]:
+    """Replay ``streams``, or a category, or the whole log: a verdict a stream, as they come (S-9.1, S-9.2).
+
+    ``progress`` is called with each. Memory does not grow with the number of streams nor with their length. Raises
+    ``NoSuchStream`` for a name in ``streams`` that the log does not have. Not to be called while an event loop runs in
+    the same thread: agent code gets a loop of its own, in which nothing is ever awaited.
+    """
+    if streams is None:
+        streams = log.streams(f"{category}-" if category is not None else "")
+    folders = {name: Folder(definitions) for name, definitions in app.definitions.items()}
+    with asyncio.Runner() as runner:
+        for stream in streams:
+            replayed = runner.run(_replay(log, app, folders, stream))
+            progress(replayed)
+            yield replayed
+
+
+async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: str) -> StreamReplay:
+    """Never waits. It is a coroutine because agent code may ask for the running loop, as it can in the worker."""
+    head_of(log, stream)
+    folder = folders.get(category_of(stream))
+    if folder is None:
+        return StreamReplay(stream, Verdict.CANNOT, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(sorted(app.agents))}")
+    try:
+        return replay_rows(app, folder, stream, log.rows(stream))
+    finally:
+        for started in asyncio.all_tasks() - {asyncio.current_task()}:
+            started.cancel()  # before their first step: what agent code starts on the side does not run here

@@ -1,0 +1,159 @@
+"""One recorded turn, run again: the sibling of the worker's driver that never calls out (S-9.1).
+
+Rules of this file: nothing is appended, claimed, asked or called. The core takes every answer that the journal holds by
+itself; whatever it still asks for was never recorded, and there is nobody here who could answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import attrs
+
+from ..agents import facts
+from ..agents.activation import run_turn
+from ..agents.compare import first_difference
+from ..agents.context import ActivationContext
+from ..agents.definitions import Definitions
+from ..agents.errors import Drift, ModelFailed
+from ..agents.requests import NeedModel, Request
+from ..agents.run import Activation, RunState
+from ..eventlog.codec import Codec
+from ..eventlog.errors import LogError, Unencodable
+from .compare import Encoded
+
+#: The end of ``Drift.place``; what stands before it is a stream, which may hold anything.
+_PLACE: Final = re.compile(r", activation \d+, (?P<kind>step|read) (?P<number>\d+)(?: \((?P<subject>[^()]*)\))?\Z")
+
+
+@attrs.frozen
+class Rerun:
+    """How a turn came out now. Exactly one of ``end``, ``miss`` and ``raised`` says how it stopped."""
+
+    #: What it staged until then, encoded; with the closing fact when it came to its end.
+    staged: tuple[Encoded, ...]
+    #: (step, index) it had reached.
+    position: tuple[int, int]
+    #: Recorded answers it was given.
+    hits: int
+    ended: bool = False
+    miss: Request | None = None
+    raised: Exception | None = None
+    #: The recorded step it left the path at, even when agent code caught that and raised something else.
+    drift: Drift | None = None
+    #: The first step without an answer that was made to fail (see ``rerun_turn``), and how much was staged before it.
+    thrown: Request | None = None
+    staged_before: int = 0
+
+
+def rerun_turn(definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, closed_at: tuple[int, int] | None) -> Rerun:
+    """Run the agent's code for one turn over ``run``, whose journal holds what was recorded for it.
+
+    ``closed_at``: the (step, index) the recorded turn ended with, or ``None`` for one that failed. A step below it that
+    has no answer is one whose failure the agent's code had handled, for failures of providers are never recorded
+    (S-4.6); it fails again. A step beyond it is a miss.
+    """
+    ctx: ActivationContext[Any] = ActivationContext(definitions, run, activation, state, stream, now)
+    start = ctx.position()
+    thrown: Request | None = None
+    staged_before = 0
+    core = run_turn(ctx)
+    miss: Request | None = None
+    raised: Exception | None = None
+    events: tuple[object, ...] = ()
+    try:
+        request = next(core)
+        while True:
+            if ctx.fault is not None or not _was_taken(request, closed_at):
+                miss = request
+                break
+            if thrown is None:
+                thrown, staged_before = request, len(ctx.staged)
+            request = core.throw(_failure(request))
+    except StopIteration as stop:
+        events = stop.value.staged
+    except Exception as problem:  # whatever agent code raises is the turn's failure, here as in the worker
+        raised = problem
+    finally:
+        core.close()
+    if ctx.fault is not None:
+        miss = None
+        raised = raised or (ctx.fault if isinstance(ctx.fault, Exception) else None)
+    ended = miss is None and raised is None
+    staged, problem_found = _encoded(definitions.codec, events if ended else ctx.staged)
+    if ended and problem_found is not None:  # the worker meets it when it makes the append, and the turn fails with it
+        ended, raised = False, problem_found
+    drift = next((each for each in (ctx.fault, raised) if isinstance(each, Drift)), None)
+    return Rerun(staged, ctx.position(), _hits(activation, start, ctx.position()), ended, miss, raised, drift, thrown, staged_before)
+
+
+def _was_taken(request: Request, closed_at: tuple[int, int] | None) -> bool:
+    if closed_at is None:
+        return False
+    return request.step < closed_at[0] if isinstance(request, NeedModel) else request.index < closed_at[1]
+
+
+def _failure(request: Request) -> Exception:
+    if isinstance(request, NeedModel):
+        return ModelFailed(f"no answer to step {request.step} is recorded: the provider had failed")
+    return Unencodable(f"no value of read {request.index} ({request.tool}) is recorded: it could not be")
+
+
+def _encoded(codec: Codec, events: Any) -> tuple[tuple[Encoded, ...], LogError | None]:
+    done: list[Encoded] = []
+    try:
+        for event in events:
+            done.append(codec.encode(event))
+    except LogError as problem:
+        return tuple(done), problem
+    return tuple(done), None
+
+
+def _hits(activation: Activation, start: tuple[int, int], end: tuple[int, int]) -> int:
+    models, tools = activation.models, activation.tools
+    return sum(step in models for step in range(start[0], end[0])) + sum(index in tools for index in range(start[1], end[1]))
+
+
+@attrs.frozen
+class Described:
+    """A drift or a miss in words, and which journal entry it is about: ``("model", step)``, ``("read", index)``."""
+
+    entry: tuple[str, int]
+    step: int
+    subject: str
+    recorded: str
+    decided: str
+    field: str = ""
+
+
+def describe_drift(drift: Drift) -> Described:
+    """Where a drift happened."""
+    found = _PLACE.search(drift.place)
+    assert found is not None, drift.place
+    number = int(found["number"])
+    if found["kind"] == "read":
+        return Described(("read", number), -1, f"read {number}", drift.recorded, drift.decided, drift.field)
+    subject = found["subject"] or ("model call" if drift.recorded.startswith("a model call") else "")
+    return Described(("model", number), number, subject, drift.recorded, drift.decided, drift.field)
+
+
+def describe_miss(miss: Request, recorded: str) -> Described:
+    """What the turn asks for that was never recorded; ``recorded`` is what stands there instead, if anything."""
+    nothing = recorded or "no such step: a replay never calls out"
+    if isinstance(miss, NeedModel):
+        last = miss.request.messages[-1] if miss.request.messages else {}
+        decided = f"a model call ({miss.request.model}) {last.get('content', '')!r:.120}"
+        return Described(("model", miss.step), miss.step, "model call", nothing, decided)
+    return Described(("read", miss.index), -1, f"read {miss.index}", nothing, f"read {miss.tool} {miss.args!r:.120}")
+
+
+def describe_failure(recorded: facts.Failure, raised: Exception | None) -> tuple[str, str, str]:
+    """(recorded, decided, field) of a turn that failed and now does not, or fails otherwise."""
+    left = f"failed with {recorded.type}: {recorded.message:.200}"
+    if raised is None:
+        return left, "the turn ends without a failure", ""
+    if type(raised).__name__ != recorded.type:
+        return left, f"fails with {type(raised).__name__}: {raised!s:.200}", "failure.type"
+    found = first_difference({"message": recorded.message}, {"message": str(raised)})
+    return left, f"fails with {type(raised).__name__}: {raised!s:.200}", f"failure.{found.path}"

@@ -1,0 +1,110 @@
+"""A stream told as a story: when, which version, what, and one line about it (``eventlog show``).
+
+Works on any log without its app; then a user's event is named by its type and shown by the tree of its bytes. Nothing
+here fails on an event it cannot read: that is when a story is needed most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import attrs
+
+from ..agents import facts
+from ..agents.app import App, runtime_codec
+from ..eventlog.clock import Micros
+from ..eventlog.errors import LogError
+from ..eventlog.events import StoredEvent
+from ..eventlog.log import EventLog
+from ..eventlog.printing import cut, iso, one_line, plain, styled, time_of_day
+from .summaries import Telling, fields_of, value_of
+
+_FACTS: Final = frozenset(facts.FACTS)
+_LOOK_BACK: Final = 1_000
+"""Events read before the first one told, so that durations and lateness are right."""
+
+_COLOURS: Final[dict[type, str]] = {
+    facts.InputReceived: "cyan",
+    facts.ModelCallCached: "magenta",
+    facts.ToolCallCached: "magenta",
+    facts.IntentStaged: "blue",
+    facts.IntentAttempted: "blue",
+    facts.IntentSettled: "blue",
+    facts.Completed: "green",
+    facts.ActivationFailed: "red",
+    facts.StreamBlocked: "red",
+}
+_USERS: Final = "yellow"
+
+
+@attrs.frozen
+class Line:
+    """One event of a story."""
+
+    stored: StoredEvent
+    #: Its class's name, or its type when there is no class.
+    name: str
+    summary: str
+    #: It was appended together with the one before.
+    joined: bool
+    colour: str | None = None
+    #: The event, or the tree of its bytes, or ``None`` when not even that can be had.
+    content: Any = None
+
+    def as_tree(self) -> dict[str, Any]:
+        """The line as ``--json`` prints it."""
+        stored = self.stored
+        return {
+            "stream": stored.stream,
+            "version": stored.version,
+            "position": stored.position,
+            "time": iso(stored.recorded_at),
+            "type": stored.type,
+            "schema": stored.schema,
+            "name": self.name,
+            "summary": self.summary,
+            "event_id": str(stored.id),
+            "correlation": stored.correlation.hex() if stored.correlation else None,
+            "causation": stored.causation.hex() if stored.causation else None,
+            "fields": plain(self.content),
+        }
+
+
+def story(log: EventLog, stream: str, app: App | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Line]:
+    """The events of ``stream`` from version ``first`` to ``last`` as lines, oldest first. A stream without events is empty."""
+    return _tell(log.read(stream, after=max(first - _LOOK_BACK, 0) - 1, upto=last), app, first)
+
+
+def _tell(events: Iterable[StoredEvent], app: App | None, first: int) -> Iterator[Line]:
+    telling = Telling(app.codec if app is not None else runtime_codec())
+    before: Micros = -1
+    for stored in events:
+        line = _line(telling, stored, joined=stored.recorded_at == before)
+        before = stored.recorded_at
+        if stored.version >= first:
+            yield line if stored.version > first else attrs.evolve(line, joined=False)
+
+
+def _line(telling: Telling, stored: StoredEvent, *, joined: bool) -> Line:
+    codec = telling.codec
+    try:
+        if codec.registry.get(stored.type) is None:
+            tree = codec.tree(stored.data)
+            return Line(stored, stored.type, fields_of(tree) if isinstance(tree, dict) else value_of(tree), joined, _USERS, tree)
+        event = codec.decode(stored.type, stored.schema, stored.data)
+        if type(event) in _FACTS:
+            return Line(stored, type(event).__name__, telling.summary(event, stored.recorded_at), joined, _COLOURS.get(type(event)), event)
+        values = {field.name: getattr(event, field.name) for field in attrs.fields(type(event))}
+        return Line(stored, type(event).__name__, fields_of(values), joined, _USERS, event)
+    except LogError as problem:
+        return Line(stored, stored.type, f"cannot be read: {one_line(str(problem), 200)}  ({len(stored.data)} bytes)", joined, "red")
+
+
+def as_text(line: Line, *, versions: int, names: int, width: int) -> str:
+    """``line`` for a terminal of ``width`` columns; ``versions`` and ``names`` are the widths of those columns."""
+    time = " " * 12 if line.joined else time_of_day(line.stored.recorded_at)
+    name = cut(one_line(line.name), names)
+    head = f"  {time}  {line.stored.version:>{versions}}  "
+    room = max(width - len(head) - names - 2, 10)
+    return f"{styled(head, dim=True)}{styled(f'{name:<{names}}', fg=line.colour)}  {cut(one_line(line.summary, 4 * room), room)}".rstrip()

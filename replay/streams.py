@@ -1,0 +1,297 @@
+"""A stream's history walked once, each of its turns run again where its append stands (S-9.1, S-9.2).
+
+The walk folds as it goes, so that the state at any turn's beginning is at hand without a second read. A turn's journal
+entries come before its append in the stream, and folding them fills the journal the turn is answered from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..agents import facts
+from ..agents.app import App
+from ..agents.definitions import Definitions
+from ..agents.errors import ImpossibleHistory
+from ..agents.lifecycle import ActivationState
+from ..agents.requests import NeedModel, Request
+from ..agents.run import Activation
+from ..agents.streams import Folder, StreamState
+from ..eventlog.errors import LogError, Undecodable
+from ..eventlog.events import Row
+from ..eventlog.names import category_of
+from .compare import Mismatch, compare_staged, describe
+from .rerun import Described, Rerun, describe_drift, describe_failure, describe_miss, rerun_turn
+from .verdicts import Divergence, Kind, StreamReplay, Verdict
+from .views import Arrivals
+
+_ARRIVALS: Final = facts.ARRIVALS | {"timer.fired"}
+_OF_INTENTS: Final = frozenset({"intent.attempted", "intent.settled"})
+_JOURNAL: Final = frozenset({"model_call.cached", "tool_call.cached"})
+_CLOSING: Final = frozenset({"activation.suspended", "activation.completed"})
+_STAGED_STEPS: Final = frozenset({"intent.staged", "timer.armed"})
+_FAILED: Final = "activation.failed"
+_RUNNABLE: Final = frozenset({ActivationState.QUEUED, ActivationState.RESUMABLE})
+_MOST_NOTES: Final = 20
+
+
+class _Diverged(Exception):
+    """How the walk stops at a divergence."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        super().__init__()
+        self.divergence = divergence
+
+
+class _Cannot(Exception):
+    """How the walk stops where nothing can be said."""
+
+
+def replay_rows(app: App, folder: Folder, stream: str, chunks: Iterable[Sequence[Row]]) -> StreamReplay:
+    """Walk a stream's whole history; ``chunks`` are its rows from version 0 on."""
+    walk = _Walk(app.definitions[category_of(stream)], folder, folder.empty(stream))
+    verdict, divergence, reason = Verdict.SAME, None, ""
+    try:
+        for rows in chunks:
+            for row in rows:
+                walk.take(row)
+        walk.end()
+    except _Diverged as found:
+        verdict, divergence = Verdict.DIVERGED, found.divergence
+    except (_Cannot, Undecodable, ImpossibleHistory) as problem:
+        verdict, reason = Verdict.CANNOT, str(problem)
+    return StreamReplay(stream, verdict, walk.events, walk.turns, walk.hits, divergence, reason, tuple(walk.notes))
+
+
+@attrs.define(eq=False)
+class _Walk:
+    definitions: Definitions
+    folder: Folder
+    state: StreamState
+    events: int = 0
+    turns: int = 0
+    hits: int = 0
+    notes: list[str] = attrs.field(factory=list)
+    #: Events of an append whose closing fact has not come yet.
+    group: list[Row] = attrs.field(factory=list)
+    arrivals: Arrivals = attrs.field(factory=Arrivals)
+    #: (seq, "model", step) or (seq, "read", index) → version, of the open activations.
+    entries: dict[tuple[int, str, int], int] = attrs.field(factory=dict)
+
+    def take(self, row: Row) -> None:
+        kind = row[1]
+        if kind in _ARRIVALS:
+            self._arrival(row)
+        elif kind in _JOURNAL:
+            self._entry(row)
+        elif kind == _FAILED:
+            self._whole()
+            self._failed(row)
+        else:
+            self.group.append(row)
+            if kind in _CLOSING:
+                self._closed()
+        self.events += 1
+
+    def end(self) -> None:
+        """The history may stop anywhere but within an append."""
+        self._whole()
+
+    def _whole(self) -> None:
+        if self.group:
+            version, kind = self.group[0][:2]
+            raise _Cannot(
+                f"{self.state.stream} version {version}: {kind} stands outside of any turn's append, for no closing fact follows it. Was it appended by hand?"
+            )
+
+    # ── between turns ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _arrival(self, row: Row) -> None:
+        self._whole()
+        runnable = self._runnable() is not None
+        if runnable and row[1] in _OF_INTENTS:
+            intent = self.state.run.intents.get(self._decode(row).intent_id)
+            if intent is not None:
+                self.arrivals.note(intent)
+        self.folder.fold(self.state, (row,))
+        if not runnable:  # whatever made it runnable lies before the turn's load
+            self.arrivals.clear()
+
+    def _entry(self, row: Row) -> None:
+        self._whole()
+        cached = self._decode(row)
+        self.folder.fold(self.state, (row,))
+        self.arrivals.entry()
+        entry = ("model", cached.step) if isinstance(cached, facts.ModelCallCached) else ("read", cached.index)
+        self.entries[cached.seq, *entry] = row[0]
+
+    def _runnable(self) -> Activation | None:
+        activation = self.state.run.current
+        return activation if activation is not None and activation.state in _RUNNABLE else None
+
+    def _decode(self, row: Row) -> Any:
+        try:
+            return self.definitions.codec.decode(row[1], row[2], row[3])
+        except Undecodable as problem:
+            raise problem.at(self.state.stream, row[0]) from problem
+
+    # ── turns ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _closed(self) -> None:
+        closing = self._decode(self.group[-1])
+        activation = self._runnable()
+        if activation is None or activation.seq != closing.seq:
+            self.folder.fold(self.state, self.group)  # says itself why this cannot follow
+            raise _Cannot(f"{self.state.stream} version {self.group[-1][0]}: activation {closing.seq} was not to be run then")
+        now = activation.turn_now or closing.now
+        turn, place = self._reproduced(activation, now, (closing.step, closing.index))
+        if turn.thrown is not None:
+            self._note(self.group[-1][0], "a step without a recorded answer, whose failure the agent's code had handled, failed again")
+        if place:
+            self._note(self.group[-1][0], "outcomes had arrived while the turn ran; it came out as recorded as of another moment of its load")
+        self._done(turn)
+        self.folder.fold(self.state, self.group)
+        self.group.clear()
+        self.arrivals.clear()
+        if isinstance(closing, facts.Completed):
+            self.entries = {entry: version for entry, version in self.entries.items() if entry[0] in self.state.run.open}
+
+    def _reproduced(self, activation: Activation, now: int, closed_at: tuple[int, int]) -> tuple[Rerun, int]:
+        """The turn as it was committed, and how many views it took; raises when no view reproduces it."""
+        first: Divergence | None = None
+        for place, run in enumerate(self.arrivals.views(self.state.run)):
+            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, now, closed_at)
+            found = self._judged(activation, turn)
+            if found is None:
+                return turn, place
+            first = first or found
+        assert first is not None
+        raise _Diverged(first)
+
+    def _judged(self, activation: Activation, turn: Rerun) -> Divergence | None:
+        """What differs in a turn that was committed: in the order the code did it, staged events before the step it stopped at."""
+        found = self._compare(turn)
+        thrown = turn.thrown is not None and (found is not None or not turn.ended)
+        if found is not None and not (thrown and found.version - self.group[0][0] >= turn.staged_before):
+            return self._divergence(activation, Kind.EVENT, found)
+        if thrown and turn.thrown is not None:  # it asked for what was never recorded, and failing it did not explain the rest
+            return self._at_entry(activation, Kind.MISS, describe_miss(turn.thrown, self._recorded_at(turn.thrown)))
+        if turn.drift is not None:
+            return self._at_entry(activation, Kind.DRIFT, describe_drift(turn.drift))
+        if turn.miss is not None:
+            return self._at_entry(activation, Kind.MISS, describe_miss(turn.miss, self._recorded_at(turn.miss)))
+        if turn.raised is not None:
+            row = self.group[min(len(turn.staged), len(self.group) - 1)]
+            decided = f"the turn fails with {type(turn.raised).__name__}: {turn.raised!s:.300}"
+            return self._divergence(
+                activation, Kind.FAILURE, Mismatch(row[0], row[1], turn.position[0], "", f"{row[1]}: the turn ended without a failure", decided)
+            )
+        return None
+
+    def _recorded_at(self, request: Request) -> str:
+        """The event that the recorded turn staged at the step of ``request``, in words; empty when there is none."""
+        step = request.step if isinstance(request, NeedModel) else -1
+        staged = (self._decode(row) for row in self.group if row[1] in _STAGED_STEPS)
+        return next((describe(event) for event in staged if event.step == step), "")
+
+    def _compare(self, turn: Rerun) -> Mismatch | None:
+        try:
+            return compare_staged(self.definitions.codec, self.group, turn.staged)
+        except Undecodable as problem:
+            raise _Cannot(f"{self.state.stream}, versions {self.group[0][0]} to {self.group[-1][0]}: {problem}") from problem
+        except LogError as problem:
+            raise _Cannot(f"{self.state.stream}, versions {self.group[0][0]} to {self.group[-1][0]} cannot be compared: {problem}") from problem
+
+    def _failed(self, row: Row) -> None:
+        """A turn that left nothing but its failure: it must fail again, unless the cause lay outside of its code."""
+        failed = self._decode(row)
+        activation = self._runnable()
+        if activation is not None and activation.seq == failed.seq:
+            turn = self._best_failure(activation, failed, row)
+            self._done(turn)
+        self.folder.fold(self.state, (row,))
+        self.arrivals.clear()
+
+    def _best_failure(self, activation: Activation, failed: facts.ActivationFailed, row: Row) -> Rerun:
+        first: Divergence | None = None
+        for run in self.arrivals.views(self.state.run):
+            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, activation.turn_now or row[5], None)
+            found = self._judged_failure(activation, failed, row, turn)
+            if found is None:
+                return turn
+            first = first or found
+        assert first is not None
+        raise _Diverged(first)
+
+    def _judged_failure(self, activation: Activation, failed: facts.ActivationFailed, row: Row, turn: Rerun) -> Divergence | None:
+        at = (failed.step, failed.index)
+        if turn.raised is not None and type(turn.raised).__name__ == failed.failure.type and turn.position == at:
+            return None
+        outside = failed.failure.type in _OUTSIDE
+        if turn.miss is not None and (turn.position == at or (outside and turn.position >= at)):
+            self._note(
+                row[0], f"{failed.failure.type} at step {failed.step} came from outside the code; the turn reaches that step and nothing more can be said"
+            )
+            return None
+        if turn.drift is not None and failed.failure.type != type(turn.drift).__name__:
+            return self._at_entry(activation, Kind.DRIFT, describe_drift(turn.drift), row)
+        if outside and turn.ended:
+            self._note(row[0], f"{failed.failure.type} came from outside the code; the turn now ends without it")
+            return None
+        if turn.miss is not None:
+            return self._at_entry(activation, Kind.MISS, describe_miss(turn.miss, ""), row)
+        if turn.raised is not None and type(turn.raised).__name__ == failed.failure.type:
+            found = Mismatch(
+                row[0],
+                row[1],
+                failed.step,
+                "",
+                f"{failed.failure.type} at {_at(at)}",
+                f"{failed.failure.type} at {_at(turn.position)}",
+                "step" if turn.position[0] != at[0] else "index",
+            )
+        else:
+            recorded, decided, field = describe_failure(failed.failure, turn.raised)
+            found = Mismatch(row[0], row[1], failed.step, "", recorded, decided, field)
+        return self._divergence(activation, Kind.FAILURE, found)
+
+    # ── findings ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _done(self, turn: Rerun) -> None:
+        self.turns += 1
+        self.hits += turn.hits
+
+    def _note(self, version: int, text: str) -> None:
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append(f"version {version}: {text}")
+
+    def _at_entry(self, activation: Activation, kind: Kind, found: Described, row: Row | None = None) -> Divergence:
+        closing = row if row is not None else self.group[0]
+        version = self.entries.get((activation.seq, *found.entry), closing[0]) if kind is Kind.DRIFT else closing[0]
+        event = closing[1] if version == closing[0] else "model_call.cached" if found.entry[0] == "model" else "tool_call.cached"
+        return self._divergence(activation, kind, Mismatch(version, event, found.step, found.subject, found.recorded, found.decided, found.field))
+
+    def _divergence(self, activation: Activation, kind: Kind, found: Mismatch) -> Divergence:
+        return Divergence(
+            self.state.stream,
+            found.version,
+            found.event,
+            kind,
+            activation.seq,
+            activation.turns,
+            found.step,
+            found.recorded,
+            found.decided,
+            found.field,
+            found.subject,
+        )
+
+
+_OUTSIDE: Final = frozenset({"TurnTimedOut", "ModelFailed", "ModelRefused", "LogUnavailable", "StoreSchemaError"})
+"""Failures by their type's name whose cause is never in the log: clocks, providers, stores."""
+
+
+def _at(position: tuple[int, int]) -> str:
+    return f"step {position[0]}, read {position[1]}"

@@ -1,0 +1,210 @@
+"""One line about each of the runtime's events, in the words of the glossary. Pure; what it looks like is in ``story``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from ..agents import facts
+from ..eventlog.clock import SECOND, Micros
+from ..eventlog.codec import Codec
+from ..eventlog.errors import LogError
+from ..eventlog.printing import length, moment, one_line, to_json
+
+_VALUE: Final = 60
+_DAY: Final = 86_400 * SECOND
+_SHORT: Final = (4, 8, 13)
+_MOST_WAITS: Final = 3
+
+
+@attrs.define(eq=False)
+class Telling:
+    """What a story remembers from line to line."""
+
+    codec: Codec
+    #: Shortened id → the id it stands for.
+    short: dict[str, str] = attrs.field(factory=dict)
+    #: intent id → when its last attempt was recorded.
+    attempted: dict[str, Micros] = attrs.field(factory=dict)
+    waits: dict[int, _Wait] = attrs.field(factory=dict)
+    #: intent id → seq.
+    staged: dict[str, int] = attrs.field(factory=dict)
+
+    def name(self, intent_id: str) -> str:
+        """``5f0c…``, longer when another id of the story begins the same way."""
+        for size in _SHORT:
+            cut = f"{intent_id[:size]}…" if len(intent_id) > size else intent_id
+            if self.short.setdefault(cut, intent_id) == intent_id:
+                return cut
+        return intent_id
+
+    def summary(self, event: Any, recorded_at: Micros) -> str:
+        """The line for one of the runtime's events."""
+        return _TELL[type(event)](self, event, recorded_at)
+
+
+@attrs.define
+class _Wait:
+    waits: tuple[str, ...]
+    mode: str
+    over: bool = False
+    ready: set[str] = attrs.field(factory=set)
+
+    def came(self, wait: str) -> None:
+        if wait in self.waits:
+            self.ready.add(wait)
+            self.over = self.over or self.mode == "any" or len(self.ready) == len(self.waits)
+
+
+def fields_of(values: Mapping[str, Any]) -> str:
+    """``order_id=o-1  cents=4200``.
+
+    >>> fields_of({"order_id": "o-1", "cents": 4200})
+    'order_id=o-1  cents=4200'
+    """
+    return "  ".join(f"{name}={one_line(value, _VALUE)}" for name, value in values.items())
+
+
+def value_of(value: Any) -> str:
+    """A value as JSON, so that a text is told from a number, on one line."""
+    return one_line(value if isinstance(value, bytes) else to_json(value), 2 * _VALUE)
+
+
+def _clock(at: Micros, now: Micros) -> str:
+    """``10:14`` within a day, otherwise with the date; seconds where they matter."""
+    text = moment(at)
+    near = text[11:16] if at - now >= 60 * SECOND or at % (60 * SECOND) == 0 else text[11:19]
+    return near if text[:10] == moment(now)[:10] else f"{text[:10]} {near}"
+
+
+def _failure(failure: facts.Failure) -> str:
+    return f"{failure.type}: {one_line(failure.message, 2 * _VALUE)}"
+
+
+def _received(telling: Telling, event: facts.InputReceived, _: Micros) -> str:
+    try:
+        if event.format == "json":
+            payload = msgspec.json.decode(event.payload)
+        else:
+            payload = telling.codec.tree(event.payload)
+    except (LogError, msgspec.MsgspecError):
+        payload = event.payload
+    said = fields_of(payload) if isinstance(payload, dict) and event.type else value_of(payload)
+    return f"{event.type}  {said}  ({one_line(event.input_id, _VALUE)})" if event.type else f"{said}  ({one_line(event.input_id, _VALUE)})"
+
+
+def _model(_: Telling, event: facts.ModelCallCached, __: Micros) -> str:
+    response = event.response
+    usage = response.usage
+    tokens = f"  {usage.input_tokens} → {usage.output_tokens} tokens" if usage.input_tokens or usage.output_tokens else ""
+    calls = "".join(f"  asks for {call.name}" for call in response.tool_calls[:3])
+    attempts = f"  after {response.attempts} attempts" if response.attempts > 1 else ""
+    return f"step {event.step}  {one_line(response.model or event.request.model, _VALUE)}{tokens}{attempts}{calls}  {value_of(response.text)}"
+
+
+def _read(_: Telling, event: facts.ToolCallCached, __: Micros) -> str:
+    came = _failure(event.failure) if event.failure is not None else value_of(event.value)
+    args = fields_of(event.args)
+    return f"read {event.index}  {event.tool}{'  ' + args if args else ''} → {came}"
+
+
+def _staged(telling: Telling, event: facts.IntentStaged, at: Micros) -> str:
+    telling.staged[event.intent_id] = event.seq
+    key = f"  key {one_line(event.key, _VALUE)}" if event.key else ""
+    expires = f"expires {_clock(event.expires_at, at)}" if event.expires_at else "expired"
+    return f"step {event.step}  {event.tool}  {telling.name(event.intent_id)}  {expires}{key}  {fields_of(event.args)}"
+
+
+def _attempted(telling: Telling, event: facts.IntentAttempted, at: Micros) -> str:
+    telling.attempted[event.intent_id] = at
+    return f"{telling.name(event.intent_id)}  attempt {event.attempt} by {one_line(event.effector, _VALUE)}"
+
+
+def _settled(telling: Telling, event: facts.IntentSettled, at: Micros) -> str:
+    late = _is_late(telling, event.intent_id)
+    for wait in telling.waits.values():
+        wait.came(event.intent_id)
+    begun = telling.attempted.pop(event.intent_id, None)
+    took = f"  {length(at - begun)}" if begun is not None and at >= begun else ""
+    said = _failure(event.failure) if event.failure is not None else "" if event.value is None and event.status != "OK" else value_of(event.value)
+    by = f"  by {one_line(event.settled_by, _VALUE)}" if event.reason else ""
+    reason = f"  {one_line(event.reason, 2 * _VALUE)}" if event.reason else ""
+    return f"{telling.name(event.intent_id)}  {event.status} {said}".rstrip() + f"{took}{'  late' if late else ''}{by}{reason}"
+
+
+def _is_late(telling: Telling, intent_id: str) -> bool:
+    """Nobody waits for it any more (S-7.4). An intent staged before the story's first line is not judged."""
+    seq = telling.staged.pop(intent_id, None)
+    return seq is not None and not any(intent_id in wait.waits and not wait.over for wait in telling.waits.values())
+
+
+def _armed(_: Telling, event: facts.TimerArmed, at: Micros) -> str:
+    return f"step {event.step}  {event.timer_id}  fires {_clock(event.fires_at, at)}"
+
+
+def _fired(telling: Telling, event: facts.TimerFired, at: Micros) -> str:
+    wait = telling.waits.get(event.seq)
+    if event.timer_id:
+        if wait is not None:
+            wait.came(event.timer_id)
+        return event.timer_id
+    open_waits = [each for each in wait.waits if each not in wait.ready] if wait is not None else []
+    if wait is not None:
+        wait.over = True
+    return f"deadline of {_clock(event.due_at, at)} passed{'; nothing from ' + _waits(telling, open_waits) if open_waits else ''}"
+
+
+def _waits(telling: Telling, waits: Any, mode: str = "all") -> str:
+    names = [telling.name(wait) if not wait.startswith("timer-") else wait for wait in waits[:_MOST_WAITS]]
+    more = f" and {len(waits) - _MOST_WAITS} more" if len(waits) > _MOST_WAITS else ""
+    return f"{'any of ' if mode == 'any' and len(waits) > 1 else ''}{', '.join(names)}{more}"
+
+
+def _suspended(telling: Telling, event: facts.Suspended, at: Micros) -> str:
+    telling.waits[event.seq] = _Wait(event.waits, event.mode)
+    what = f"waits for {_waits(telling, event.waits, event.mode)}" if event.waits else "waits"
+    return f"{what}  until {_clock(event.deadline, at)}"
+
+
+def _completed(telling: Telling, event: facts.Completed, _: Micros) -> str:
+    telling.waits.pop(event.seq, None)
+    return value_of(event.output)
+
+
+def _traced(_: Telling, event: facts.Traced, __: Micros) -> str:
+    said = one_line(event.text, 2 * _VALUE)
+    return f"{said}  {fields_of(event.fields)}" if event.fields else said
+
+
+def _failed(_: Telling, event: facts.ActivationFailed, at: Micros) -> str:
+    after = f"again at {moment(event.retry_at)[11:19]}" if event.retry_at is not None else "parked"
+    return f"attempt {event.attempt}  at step {event.step}  {after}  {_failure(event.failure)}"
+
+
+def _redriven(_: Telling, event: facts.InputRedriven, __: Micros) -> str:
+    return f"{one_line(event.input_id, _VALUE)}  by {one_line(event.by, _VALUE)}  {one_line(event.reason, 2 * _VALUE)}"
+
+
+def _blocked(_: Telling, event: facts.StreamBlocked, __: Micros) -> str:
+    return f"at version {event.at_version}  {_failure(event.failure)}"
+
+
+_TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
+    facts.InputReceived: _received,
+    facts.ModelCallCached: _model,
+    facts.ToolCallCached: _read,
+    facts.IntentStaged: _staged,
+    facts.IntentAttempted: _attempted,
+    facts.IntentSettled: _settled,
+    facts.TimerArmed: _armed,
+    facts.TimerFired: _fired,
+    facts.Traced: _traced,
+    facts.Suspended: _suspended,
+    facts.Completed: _completed,
+    facts.ActivationFailed: _failed,
+    facts.InputRedriven: _redriven,
+    facts.StreamBlocked: _blocked,
+}

@@ -1,0 +1,231 @@
+"""Whether a log is what a runtime could have written: every event in its place, readable, canonical, and possible.
+
+Everything is checked event by event with bounded memory; only the first fault of each kind in a stream is kept, and the
+rest are counted. What cannot be checked without the app's event classes is counted, never passed over in silence.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import attrs
+
+from ..agents import facts
+from ..agents.app import App, runtime_codec
+from ..agents.compare import first_difference
+from ..agents.errors import ImpossibleHistory
+from ..agents.intents import content_digest, input_event_id, intent_id_for, keyed_intent_id
+from ..agents.models import ModelRequest
+from ..agents.run import RunState
+from ..agents.streams import Folder
+from ..eventlog.codec import Codec
+from ..eventlog.errors import LogError, Undecodable
+from ..eventlog.events import StoredEvent
+from ..eventlog.log import EventLog
+from ..eventlog.names import category_of
+from .fold import head_of
+
+_FACTS: Final = frozenset(facts.FACTS)
+
+
+class FaultKind(enum.Enum):
+    """What can be wrong."""
+
+    HOLE = "versions have a hole"
+    ORDER = "positions do not grow"
+    UNDECODABLE = "cannot be decoded"
+    NOT_CANONICAL = "bytes are not canonical"
+    DIGEST = "digest does not fit its content"
+    IDENTITY = "id does not fit what it names"
+    SETTLED_TWICE = "settled twice"
+    IMPOSSIBLE = "no run can have written this"
+    SNAPSHOT = "snapshot is not the fold"
+
+
+@attrs.frozen
+class Fault:
+    """The first fault of one kind in a stream."""
+
+    stream: str
+    version: int
+    kind: FaultKind
+    text: str
+    #: How many of this kind the stream has.
+    count: int = 1
+
+
+@attrs.frozen
+class OpenIntent:
+    """An intent without an outcome: no fault, but worth a look when it is old."""
+
+    stream: str
+    version: int
+    intent_id: str
+    tool: str
+    attempts: int
+
+
+@attrs.define
+class StreamReport:
+    """What was found out about one stream."""
+
+    stream: str
+    events: int = 0
+    #: Events whose content could not be checked, because the app that knows their types was not given.
+    unchecked: int = 0
+    faults: dict[FaultKind, Fault] = attrs.field(factory=dict)
+    open_intents: list[OpenIntent] = attrs.field(factory=list)
+    #: Why the snapshot was not compared; empty when it was, or there is none.
+    snapshot_ignored: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether no fault was found."""
+        return not self.faults
+
+    def fault(self, kind: FaultKind, version: int, text: str) -> None:
+        """Keep the first of its kind, count the others."""
+        known = self.faults.get(kind)
+        self.faults[kind] = Fault(self.stream, version, kind, text) if known is None else attrs.evolve(known, count=known.count + 1)
+
+
+def verify_all(
+    log: EventLog, app: App | None = None, streams: Iterable[str] | None = None, *, progress: Callable[[StreamReport], None] = lambda report: None
+) -> Iterator[StreamReport]:
+    """A report a stream, for ``streams`` or the whole log. Raises ``NoSuchStream`` for a name the log does not have."""
+    codec = app.codec if app is not None else runtime_codec()
+    folders = {name: Folder(definitions) for name, definitions in app.definitions.items()} if app is not None else {}
+    for stream in log.streams() if streams is None else streams:
+        head_of(log, stream)
+        report = _Check(codec, app is not None, StreamReport(stream)).run(log.read(stream))
+        _snapshot(log, folders.get(category_of(stream)), report)
+        progress(report)
+        yield report
+
+
+@attrs.define(eq=False)
+class _Check:
+    codec: Codec
+    knows_all: bool
+    report: StreamReport
+    #: The fold of the runtime's facts; ``None`` once something was met that cannot be folded.
+    run_state: RunState | None = attrs.field(factory=RunState)
+    open: dict[str, OpenIntent] = attrs.field(factory=dict)
+    settled: set[str] = attrs.field(factory=set)
+    version: int = -1
+    position: int = 0
+
+    def run(self, events: Iterable[StoredEvent]) -> StreamReport:
+        for stored in events:
+            self._place(stored)
+            event = self._decoded(stored)
+            if event is not None:
+                self._content(stored, event)
+                if type(event) in _FACTS:
+                    self._fact(stored, event)
+            self.report.events += 1
+        self.report.open_intents = list(self.open.values())
+        return self.report
+
+    def _place(self, stored: StoredEvent) -> None:
+        if stored.version != self.version + 1:
+            missing = f"{self.version + 1}" if stored.version == self.version + 2 else f"{self.version + 1} to {stored.version - 1}"
+            self.report.fault(FaultKind.HOLE, stored.version, f"version {stored.version} follows {self.version}: {missing} is missing")
+        if stored.position <= self.position:
+            self.report.fault(FaultKind.ORDER, stored.version, f"position {stored.position} does not lie behind {self.position}, that of the version before")
+        self.version, self.position = stored.version, stored.position
+
+    def _decoded(self, stored: StoredEvent) -> Any:
+        if not self.knows_all and self.codec.registry.get(stored.type) is None:
+            self.report.unchecked += 1
+            try:
+                self.codec.tree(stored.data)
+            except Undecodable as problem:
+                self.report.fault(FaultKind.UNDECODABLE, stored.version, f"{stored.type}: {problem}")
+            return None
+        try:
+            return self.codec.decode(stored.type, stored.schema, stored.data)
+        except Undecodable as problem:
+            self.report.fault(FaultKind.UNDECODABLE, stored.version, str(problem))
+            self.run_state = None
+            return None
+
+    def _content(self, stored: StoredEvent, event: Any) -> None:
+        try:
+            kind, schema, blob = self.codec.encode(event)
+        except LogError as problem:
+            self.report.fault(FaultKind.NOT_CANONICAL, stored.version, f"{stored.type} decodes to what cannot be written: {problem}")
+            return
+        if (kind, schema) == (stored.type, stored.schema) and blob != stored.data:
+            self.report.fault(FaultKind.NOT_CANONICAL, stored.version, f"{stored.type}: {len(stored.data)} bytes that would be written as {len(blob)} others")
+        for fault, text in _identity(self.codec, stored, event):
+            self.report.fault(fault, stored.version, text)
+
+    def _fact(self, stored: StoredEvent, event: Any) -> None:
+        if isinstance(event, facts.IntentStaged):
+            self.open[event.intent_id] = OpenIntent(stored.stream, stored.version, event.intent_id, event.tool, 0)
+        elif isinstance(event, facts.IntentAttempted) and event.intent_id in self.open:
+            self.open[event.intent_id] = attrs.evolve(self.open[event.intent_id], attempts=event.attempt)
+        elif isinstance(event, facts.IntentSettled):
+            if event.intent_id in self.settled:
+                self.report.fault(FaultKind.SETTLED_TWICE, stored.version, f"intent {event.intent_id} has an outcome already; the first one is final (S-6.2)")
+            self.settled.add(event.intent_id)
+            self.open.pop(event.intent_id, None)
+        if self.run_state is None:
+            return
+        try:
+            self.run_state.apply(event, stored.recorded_at)
+        except ImpossibleHistory as problem:
+            self.report.fault(FaultKind.IMPOSSIBLE, stored.version, f"{stored.type}: {problem}")
+            self.run_state = None  # what follows would only repeat it
+
+
+def _identity(codec: Codec, stored: StoredEvent, event: Any) -> Iterator[tuple[FaultKind, str]]:
+    """Digests and ids that are made of the event's own content must still fit it."""
+    if isinstance(event, facts.InputReceived) and stored.event_id != input_event_id(event.input_id):
+        yield FaultKind.IDENTITY, f"event id {stored.id} does not belong to input id {event.input_id!r}"
+    if isinstance(event, facts.ModelCallCached) and event.digest != hashlib.sha256(codec.encode_value(event.request, ModelRequest)).digest():
+        yield FaultKind.DIGEST, f"{stored.type}: the request at step {event.step} is not the one that was asked"
+    called = event if isinstance(event, facts.ToolCallCached | facts.IntentStaged) else None
+    if called is not None and called.digest != content_digest(called.tool, codec.encode_value(called.args, dict[str, Any])):
+        place = f"step {event.step}" if isinstance(event, facts.IntentStaged) else f"read {event.index}"
+        yield FaultKind.DIGEST, f"{stored.type}: tool and arguments at {place} ({event.tool}) are not those that were recorded"
+    if isinstance(event, facts.IntentStaged):
+        expected = keyed_intent_id(stored.stream, event.tool, event.key) if event.key else intent_id_for(stored.stream, event.seq, event.step)
+        if event.intent_id != expected:
+            yield FaultKind.IDENTITY, f"intent id {event.intent_id} does not belong to activation {event.seq}, step {event.step}: that is {expected}"
+
+
+def _snapshot(log: EventLog, folder: Folder | None, report: StreamReport) -> None:
+    """A snapshot under today's fingerprint must be the fold from zero; any other is ignored, as it is when it is loaded (S-8.2)."""
+    snapshot = log.snapshots.load([report.stream]).get(report.stream)
+    if snapshot is None:
+        return
+    if folder is None:
+        report.snapshot_ignored = "no app that folds this stream was given"
+        return
+    if snapshot.fingerprint != folder.fingerprint:
+        report.snapshot_ignored = "it was made by other folding code"
+        return
+    restored = folder.restore(report.stream, snapshot)
+    if restored.version != snapshot.version:
+        report.fault(FaultKind.SNAPSHOT, snapshot.version, f"the snapshot at version {snapshot.version} cannot be read")
+        return
+    folded = folder.empty(report.stream)
+    try:
+        for rows in log.rows(report.stream, upto=snapshot.version):
+            folder.fold(folded, rows)
+    except (Undecodable, ImpossibleHistory) as problem:
+        report.snapshot_ignored = f"the history before it cannot be folded: {problem}"
+        return
+    if folded.version != snapshot.version:
+        report.fault(FaultKind.SNAPSHOT, snapshot.version, f"the snapshot is at version {snapshot.version}, but the stream ends at {folded.version}")
+    elif folder.snapshot(folded).data != snapshot.data:
+        found = first_difference({"run": folded.run, "state": folded.state}, {"run": restored.run, "state": restored.state})
+        report.fault(FaultKind.SNAPSHOT, snapshot.version, f"at {found.path or 'value'} the fold has {found.left}, the snapshot {found.right}")
+
+
+__all__ = ["Fault", "FaultKind", "OpenIntent", "StreamReport", "verify_all"]
