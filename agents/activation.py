@@ -11,7 +11,6 @@ import linecache
 from collections.abc import Coroutine, Generator
 from typing import Any
 
-from ..eventlog.clock import from_timedelta
 from . import facts
 from .context import ActivationContext
 from .errors import DefinitionError, ForeignAwait
@@ -81,9 +80,9 @@ def _close(ctx: ActivationContext[Any], result: object) -> TurnEnd:
     step, index = ctx.position()
     closing: facts.Suspended | facts.Completed
     if isinstance(result, Suspend):
-        wait = from_timedelta(result.deadline_after(ctx._definitions.agent.wait_timeout))
+        wait = result.length(ctx._definitions.agent.wait_timeout_us)
         closing = facts.Suspended(ctx.seq, ctx.now_us, step, index, ctx.waits(), result.wait, ctx.now_us + wait, result.snapshot, result.adapter)
     else:
         output = result.output if isinstance(result, Complete) else result
         closing = facts.Completed(ctx.seq, ctx.now_us, step, index, output)
-    return TurnEnd((*ctx.staged, closing), closing)
+    return TurnEnd((*ctx.staged, closing), closing, ctx.arguments)

@@ -7,8 +7,9 @@ worker's any more (S-3.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 import attrs
 
@@ -18,6 +19,7 @@ from ..eventlog.ids import IdMaker
 from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
 from . import facts
 from .intents import fact_id
+from .requests import TurnEnd
 from .run import Activation, RunState, next_attention
 
 TURNS: Final = "turn"
@@ -33,22 +35,44 @@ class Appends:
     codec: Codec
     new_id: IdMaker
 
-    def _stage(self, events: Iterable[object], activation: Activation) -> list[NewEvent]:
-        correlation = activation.input_event_id
-        causation = trigger(activation)
-        return [self.codec.stage(event, event_id=self.new_id(), correlation=correlation, causation=causation) for event in events]
+    def _stage(self, events: Iterable[object], activation: Activation, arguments: Mapping[str, bytes] = MappingProxyType({})) -> list[NewEvent]:
+        correlation, causation = activation.input_event_id, trigger(activation)
+        codec, new_id = self.codec, self.new_id
+        staged = []
+        for event in events:
+            kind = type(event)
+            if kind is facts.IntentStaged and event.intent_id in arguments:
+                encoded = {"args": arguments[event.intent_id]}
+                staged.append(codec.stage_checked(event, event_id=new_id(), correlation=correlation, causation=causation, encoded=encoded)[0])
+            elif kind in _TRUSTED:
+                staged.append(codec.stage_checked(event, event_id=new_id(), correlation=correlation, causation=causation)[0])
+            else:
+                staged.append(codec.stage(event, event_id=new_id(), correlation=correlation, causation=causation))
+        return staged
 
-    def journal(self, claim: Claim, version: int, activation: Activation, cached: facts.ModelCallCached | facts.ToolCallCached) -> AppendRequest:
-        """One answer, before the agent sees it. The lease stays and so does the wake-up: a crash leaves the stream due."""
-        return AppendRequest((StreamAppend(claim.name, self._stage((cached,), activation), version),), (_fence(claim),))
+    def journal(
+        self, claim: Claim, version: int, activation: Activation, cached: facts.ModelCallCached | facts.ToolCallCached, encoded: Mapping[str, bytes]
+    ) -> tuple[AppendRequest, Any]:
+        """One answer, before the agent sees it, and the same answer as it will be read back.
 
-    def turn(self, claim: Claim, version: int, run: RunState, activation: Activation, staged: Sequence[object]) -> AppendRequest:
+        The lease stays and so does the wake-up: a crash leaves the stream due. ``encoded`` holds fields of ``cached`` that
+        were encoded for their digest already.
+        """
+        codec, causation = self.codec, trigger(activation)
+        if encoded:
+            event, stored = codec.stage_checked(cached, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation, encoded=encoded)
+        else:
+            event = codec.stage(cached, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation)
+            stored = codec.decode(event.type, event.schema, event.data)
+        return AppendRequest((StreamAppend(claim.name, (event,), version),), (_fence(claim),)), stored
+
+    def turn(self, claim: Claim, version: int, run: RunState, activation: Activation, end: TurnEnd) -> AppendRequest:
         """A turn's one append (S-3.2): everything it staged, its closing fact, the next wake-up and the lease's end.
 
-        ``run`` is advanced over the runtime's facts among ``staged``, to know when attention is needed next.
+        ``run`` is advanced over the runtime's facts among them, to know when attention is needed next.
         """
-        events = self._stage(staged, activation)
-        for event in staged:
+        events = self._stage(end.staged, activation, end.arguments)
+        for event in end.staged:
             if type(event) in _FACTS:
                 run.apply(event, 0)
         return self._closing(claim, version, run, events)
@@ -80,6 +104,8 @@ class Appends:
 
 
 _FACTS: Final = frozenset(facts.FACTS)
+#: Facts whose every value is made by the runtime, never by a user's code.
+_TRUSTED: Final = frozenset({facts.Suspended, facts.TimerArmed, facts.TimerFired, facts.ActivationFailed})
 
 
 def _fence(claim: Claim, release: bool = False) -> Fence:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from ..eventlog.errors import LogUnavailable
 from ..eventlog.log import AppendRequest, EventLog, Outcome
@@ -19,62 +19,89 @@ _MOST: Final = 256
 """Requests in one commit."""
 _TRIES: Final = 6
 
+Done: TypeAlias = Callable[[Outcome | None, Exception | None], None]
+"""Called with the outcome, or with why the commit could not be made."""
+
 
 class Committer:
     """Belongs to one event loop; one commit at a time."""
 
     def __init__(self, log: EventLog, *, after_commit: Callable[[list[AppendRequest]], None] | None = None) -> None:
         self._log = log
-        self._waiting: list[tuple[AppendRequest, asyncio.Future[Outcome]]] = []
+        self._requests: list[AppendRequest] = []
+        self._waiting: list[Done] = []
         self._busy = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._after_commit = after_commit
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def commit(self, request: AppendRequest) -> Outcome:
-        """The request's outcome, once it is durable. Raises ``LogUnavailable`` after the last try."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Outcome] = loop.create_future()
-        self._waiting.append((request, future))
+    def submit(self, request: AppendRequest, done: Done) -> None:
+        """Append with the next commit; ``done`` is called in the event loop once it is durable, or cannot be."""
+        self._requests.append(request)
+        self._waiting.append(done)
         if not self._busy:
             self._busy = True
-            loop.call_soon(self._next, loop)
-        return await asyncio.shield(future)
+            self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._next)
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-        if not batch:
+    async def commit(self, request: AppendRequest) -> Outcome:
+        """The request's outcome, once it is durable. Raises ``LogUnavailable`` after the last try.
+
+        Cancelling the wait does not take the request back.
+        """
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: Outcome | None, problem: Exception | None) -> None:
+            if future.done():
+                return
+            if problem is not None:
+                future.set_exception(problem)
+            else:
+                assert outcome is not None
+                future.set_result(outcome)
+
+        self.submit(request, done)
+        return await future
+
+    def _next(self) -> None:
+        requests, self._requests = self._requests[:_MOST], self._requests[_MOST:]
+        waiting, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+        if requests:
+            self._send(requests, waiting, 1)
+        else:
             self._busy = False
-            return
-        self._send(loop, batch, 1)
 
-    def _send(self, loop: asyncio.AbstractEventLoop, batch: list[tuple[AppendRequest, asyncio.Future[Outcome]]], attempt: int) -> None:
-        requests = [request for request, _ in batch]
+    def _send(self, requests: list[AppendRequest], waiting: list[Done], attempt: int) -> None:
+        loop = self._loop
+        assert loop is not None
 
         def work() -> None:
+            outcomes: list[Outcome] = []
+            problem: Exception | None = None
             try:
-                outcomes: list[Outcome] | Exception = self._log.append_batch(requests)
-            except Exception as problem:  # the waiting turns must hear of it, whatever it is
-                outcomes = problem
-            loop.call_soon_threadsafe(self._done, loop, batch, outcomes, attempt)
+                outcomes = self._log.append_batch(requests)
+            except Exception as raised:  # the waiting turns must hear of it, whatever it is
+                problem = raised
+            loop.call_soon_threadsafe(self._done, requests, waiting, outcomes, problem, attempt)
 
         self._thread.submit(work)
 
-    def _done(self, loop: asyncio.AbstractEventLoop, batch: list[tuple[AppendRequest, asyncio.Future[Outcome]]], outcomes: list[Outcome] | Exception, attempt: int) -> None:
-        if isinstance(outcomes, LogUnavailable) and attempt < _TRIES:
+    def _done(self, requests: list[AppendRequest], waiting: list[Done], outcomes: list[Any], problem: Exception | None, attempt: int) -> None:
+        assert self._loop is not None
+        if isinstance(problem, LogUnavailable) and attempt < _TRIES:
             # The fate of the commit is unknown; the same ids again are duplicates, never a second append.
-            loop.call_later(0.05 * 2**attempt, self._send, loop, batch, attempt + 1)
+            self._loop.call_later(0.05 * 2**attempt, self._send, requests, waiting, attempt + 1)
             return
-        if isinstance(outcomes, Exception):
-            for _, future in batch:
-                if not future.done():
-                    future.set_exception(outcomes)
-        else:
-            for (_, future), outcome in zip(batch, outcomes, strict=True):
-                if not future.done():
-                    future.set_result(outcome)
-            if self._after_commit is not None:
-                self._after_commit([request for request, _ in batch])
-        self._next(loop)
+        # The next commit goes out before anybody is told of this one, so that the disk and the turns work at once.
+        self._next()
+        if problem is not None:
+            for done in waiting:
+                done(None, problem)
+            return
+        for done, outcome in zip(waiting, outcomes, strict=True):
+            done(outcome, None)
+        if self._after_commit is not None:
+            self._after_commit(requests)
 
     def close(self) -> None:
         """Wait for the commit under way and stop the thread."""

@@ -24,7 +24,7 @@ from .compare import first_difference
 from .definitions import Definitions
 from .errors import InputRefused, IntentConflict, IntentDrift, ModelDrift, StepDrift, TerminalAgentError, ToolDrift, WrongToolKind
 from .intents import NAMESPACE, content_digest, intent_id_for, keyed_intent_id
-from .models import ModelRequest, ModelResponse, as_request
+from .models import ModelRequest, ModelResponse
 from .outcome import EffectResult, result_of
 from .requests import NeedModel, NeedRead, ask
 from .run import Activation, RunState
@@ -52,6 +52,8 @@ class ActivationContext(Generic[S]):
         self.snapshot = activation.snapshot
         self.adapter = activation.adapter
         self.staged: list[object] = []
+        #: Canonical bytes of the arguments of each intent staged in this turn.
+        self.arguments: dict[str, bytes] = {}
         #: A fault that agent code must not survive by catching it.
         self.fault: BaseException | None = None
         self._definitions = definitions
@@ -143,12 +145,12 @@ class ActivationContext(Generic[S]):
         ``changes`` replace fields of the request (``model=``, ``params=``, ``tools=``, …). Raises ``ModelDrift`` when
         the step is recorded with another request, ``ModelFailed`` when the provider does not answer.
         """
-        request = self._definitions.model_request(as_request(prompt, **changes), reply)
+        request = self._definitions.model_request(prompt, reply, changes)
         step = self._step("model call", request.model)
-        digest = self._definitions.model_digest(request)
+        digest, encoded = self._definitions.model_digest(request)
         recorded = self._activation.models.get(step)
         if recorded is None:
-            response: ModelResponse = await ask(NeedModel(step, digest, request))
+            response: ModelResponse = await ask(NeedModel(step, digest, request, encoded))
         elif recorded.digest == digest:
             response = recorded.response
         else:
@@ -216,12 +218,11 @@ class ActivationContext(Generic[S]):
             if intent_id not in self._new_intents:
                 self._joined.append(intent_id)
             return intent_id
-        if ttl_ms is not None:
-            ttl = timedelta(milliseconds=ttl_ms)
-        length = from_timedelta(ttl if ttl is not None else self._definitions.agent_ttl)
+        length = self._definitions.agent.intent_ttl_us if ttl is None and ttl_ms is None else from_timedelta(ttl or timedelta(milliseconds=ttl_ms or 0))
         expires_at = self.now_us + length if length > 0 else 0
         staged = facts.IntentStaged(intent_id, self.seq, step, found.name, plain, digest, expires_at, key or "")
         self._new_intents[intent_id] = staged
+        self.arguments[intent_id] = encoded
         self.staged.append(staged)
         return intent_id
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import attrs
 
+from ..eventlog.clock import from_timedelta
 from ..eventlog.errors import InvalidName
 from ..eventlog.names import check_agent
 from .aggregate import Aggregate, check_aggregate
@@ -39,6 +40,8 @@ class Agent:
     intent_ttl: timedelta
     #: What later inputs of a key do while an earlier one is parked: ``continue`` or ``wait`` (S-3.3).
     on_parked: str = "continue"
+    wait_timeout_us: int = attrs.field(init=False, default=attrs.Factory(lambda self: from_timedelta(self.wait_timeout), takes_self=True))
+    intent_ttl_us: int = attrs.field(init=False, default=attrs.Factory(lambda self: from_timedelta(self.intent_ttl), takes_self=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
         return self.fn(*args, **kwargs)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 import msgspec
 
+from ..eventlog import wire
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, Unencodable
 from . import facts
 from .defining import Agent
 from .errors import DefinitionError, InputRefused
-from .models import ModelRequest, ModelResponse
+from .models import ModelRequest, ModelResponse, as_request
 from .tools import Tool, ToolSet, bind_arguments
 
 _FACTS: Final = frozenset(facts.FACTS)
@@ -31,11 +32,6 @@ class Definitions:
     #: Names that a request is completed with; empty when the app has no model client.
     provider: str = ""
     model: str = ""
-
-    @property
-    def agent_ttl(self) -> timedelta:
-        """Expiry of an intent that names none."""
-        return self.agent.intent_ttl
 
     def payload(self, received: facts.InputReceived) -> Any:
         """The input as the agent's code gets it; raises ``InputRefused`` when it fits none of the declared types."""
@@ -55,24 +51,23 @@ class Definitions:
         value = msgspec.json.decode(received.payload)
         return msgspec.convert(value, self.codec.class_of(received.type)) if received.type else value
 
-    def model_request(self, request: ModelRequest, reply: Any) -> ModelRequest:
-        """``request`` with provider, model and reply schema filled in."""
-        changes: dict[str, Any] = {}
-        if not request.provider:
-            changes["provider"] = self.provider
-        if not request.model:
-            changes["model"] = self.model
-        if reply is not None and request.response_format is None:
+    def model_request(self, prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, reply: Any, changes: Mapping[str, Any]) -> ModelRequest:
+        """A request from a prompt, messages or a request, with provider, model and reply schema filled in."""
+        defaults: dict[str, Any] = {"provider": self.provider, "model": self.model}
+        if isinstance(prompt, ModelRequest):
+            defaults = {name: value for name, value in defaults.items() if not getattr(prompt, name)}
+        if reply is not None and "response_format" not in changes and getattr(prompt, "response_format", None) is None:
             schema = msgspec.json.schema(reply)
-            changes["response_format"] = {"type": "json_schema", "json_schema": {"name": getattr(reply, "__name__", "reply"), "schema": schema}}
-        return attrs.evolve(request, **changes) if changes else request
+            defaults["response_format"] = {"type": "json_schema", "json_schema": {"name": getattr(reply, "__name__", "reply"), "schema": schema}}
+        return as_request(prompt, **{**defaults, **changes})
 
-    def model_digest(self, request: ModelRequest) -> bytes:
-        """SHA-256 over the canonical bytes of every field that can change the answer (S-4.3)."""
+    def model_digest(self, request: ModelRequest) -> tuple[bytes, bytes]:
+        """SHA-256 over the canonical bytes of every field that can change the answer (S-4.3), and those bytes."""
         try:
-            return hashlib.sha256(self.codec.encode_value(request, ModelRequest)).digest()
+            encoded = _plainly(request) or self.codec.encode_value(request, ModelRequest)
         except Unencodable as problem:
             raise DefinitionError(f"the model request cannot be recorded: {problem}") from problem
+        return hashlib.sha256(encoded).digest(), encoded
 
     def read_reply(self, response: ModelResponse, reply: Any) -> Any:
         """The answer's JSON text as a ``reply``; raises ``InputRefused`` naming the field that does not fit."""
@@ -102,6 +97,30 @@ class Definitions:
         """Raise ``DefinitionError`` unless ``event`` is of a registered class that is not one of the runtime's."""
         if type(event) in _FACTS or not self.codec.knows(type(event)):
             raise DefinitionError(f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in App(events=[…]) if it lives in another module.")
+
+
+_LEAVES: Final = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether ``value`` is made of exact built-in types that MessagePack holds by itself."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return True
+    if kind is dict:
+        return all(type(name) is str and (type(each) in _LEAVES or _is_plain(each)) for name, each in value.items())
+    return kind is list and all(map(_is_plain, value))
+
+
+def _plainly(request: ModelRequest) -> bytes | None:
+    """The canonical bytes of a request, the quick way: the same as ``encode_value`` gives, or ``None`` when that must decide."""
+    texts = type(request.provider) is str and type(request.model) is str and type(request.tenant) is str
+    if not (texts and _is_plain(request.messages) and _is_plain(request.tools) and _is_plain(request.params) and _is_plain(request.response_format)):
+        return None
+    try:
+        return wire.write(request)
+    except (UnicodeEncodeError, OverflowError, RecursionError):
+        return None
 
 
 class ReadFailed(Exception):  # noqa: N818 - it stands for somebody else's exception

@@ -22,6 +22,8 @@ class ActivationState(enum.Enum):
     PARKED = "parked"  # given up for now: a dead letter
     COMPLETED = "completed"
 
+    __hash__ = object.__hash__  # members are single; Enum's own hash is a call into Python for each look-up
+
 
 class IntentState(enum.Enum):
     """Where an intent stands."""
@@ -29,6 +31,8 @@ class IntentState(enum.Enum):
     STAGED = "staged"
     ATTEMPTED = "attempted"
     SETTLED = "settled"
+
+    __hash__ = object.__hash__
 
 
 _Q, _S, _R, _P, _C = ActivationState

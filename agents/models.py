@@ -7,7 +7,7 @@ No client lives here; ``clients`` holds those that talk to providers.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -58,14 +58,18 @@ class ModelResponse:
 
 
 class ModelClient(Protocol):
-    """Talks to one provider. ``complete`` retries by its own policy and raises ``ModelFailed`` at the end of it."""
+    """Talks to one provider. ``complete`` retries by its own policy and raises ``ModelFailed`` at the end of it.
+
+    A client that has the answer at hand (a script, a rule, a cache) may return it instead of an awaitable; it must not
+    block.
+    """
 
     #: Fills ``ModelRequest.provider``.
     provider: str
     #: Fills ``ModelRequest.model``.
     model: str
 
-    async def complete(self, request: ModelRequest, *, idempotency_key: str) -> ModelResponse: ...
+    def complete(self, request: ModelRequest, *, idempotency_key: str) -> Awaitable[ModelResponse] | ModelResponse: ...
 
 
 def as_request(prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, **changes: Any) -> ModelRequest:
@@ -74,13 +78,10 @@ def as_request(prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, **chang
     >>> as_request("hello").messages
     [{'role': 'user', 'content': 'hello'}]
     """
-    if isinstance(prompt, str):
-        request = ModelRequest(messages=[{"role": "user", "content": prompt}])
-    elif isinstance(prompt, ModelRequest):
-        request = prompt
-    else:
-        request = ModelRequest(messages=[dict(message) for message in prompt])
-    return attrs.evolve(request, **changes) if changes else request
+    if isinstance(prompt, ModelRequest):
+        return attrs.evolve(prompt, **changes) if changes else prompt
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(message) for message in prompt]
+    return ModelRequest(**{"messages": messages, **changes})
 
 
 def idempotency_key(stream: str, seq: int, step: int, digest: bytes) -> str:

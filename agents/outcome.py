@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from ..eventlog.clock import MILLISECOND, from_timedelta
 from . import errors, facts, intents
 from .errors import DefinitionError
 
@@ -23,19 +24,21 @@ class Complete:
 class Suspend:
     """The activation waits for its open intents and timers (S-7.1); ``snapshot`` comes back as ``ctx.snapshot``."""
 
-    snapshot: bytes = b""
-    adapter: str = ""
+    snapshot: bytes = attrs.field(default=b"", validator=attrs.validators.instance_of(bytes))
+    adapter: str = attrs.field(default="", validator=attrs.validators.instance_of(str))
     #: Milliseconds until the activation resumes with a timed-out result; ``None``: the agent's default (S-7.3).
     timeout_ms: int | None = None
     timeout: timedelta | None = None
     #: ``all``: resume when everything has an outcome; ``any``: with the first.
     wait: str = attrs.field(default="all", validator=attrs.validators.in_(("all", "any")))
 
-    def deadline_after(self, default: timedelta) -> timedelta:
-        """How long to wait; raises ``DefinitionError`` for a timeout that is not longer than zero."""
-        length = self.timeout if self.timeout is not None else default if self.timeout_ms is None else timedelta(milliseconds=self.timeout_ms)
-        if length <= timedelta(0):
-            raise DefinitionError(f"Suspend: the timeout must be longer than zero, not {length}")
+    def length(self, default: int) -> int:
+        """How long to wait, in µs; raises ``DefinitionError`` for a timeout that is not longer than zero."""
+        if self.timeout_ms is None and self.timeout is None:
+            return default
+        length = from_timedelta(self.timeout) if self.timeout is not None else (self.timeout_ms or 0) * MILLISECOND
+        if length <= 0:
+            raise DefinitionError(f"Suspend: the timeout must be longer than zero, not {self.timeout or self.timeout_ms}")
         return length
 
 

@@ -7,7 +7,7 @@ replay by refusing, a test by a script. Nothing else ever leaves the core.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -23,6 +23,8 @@ class NeedModel:
     step: int
     digest: bytes
     request: ModelRequest
+    #: ``request`` as canonical bytes: what the digest was made of, and what goes into the journal.
+    encoded: bytes
 
 
 @attrs.frozen(eq=False)
@@ -54,6 +56,8 @@ class TurnEnd:
     #: Domain events, ``IntentStaged``, ``TimerArmed``, ``Traced``; the closing fact is last.
     staged: tuple[object, ...]
     closing: facts.Suspended | facts.Completed
+    #: Canonical bytes of each staged intent's arguments, by intent id: they were made for its digest.
+    arguments: Mapping[str, bytes] = attrs.field(factory=dict)
 
 
 @types.coroutine

@@ -46,6 +46,8 @@ class Activation:
     seq: int
     input: facts.InputReceived
     received_at: int
+    #: Event id of the input, which correlates everything the activation writes.
+    input_event_id: bytes
     state: ActivationState = QUEUED
     #: ``ctx.now`` of the turn under way, fixed by its first journal entry; 0 until then (S-3.5).
     turn_now: int = 0
@@ -71,11 +73,6 @@ class Activation:
     #: Intents staged by this activation.
     intents: tuple[str, ...] = ()
     last_failure: facts.Failure | None = None
-
-    @property
-    def input_event_id(self) -> bytes:
-        """Event id of the input, which correlates everything the activation writes."""
-        return input_event_id(self.input.input_id)
 
 
 @attrs.define
@@ -124,7 +121,7 @@ class RunState:
 def _received(run: RunState, fact: facts.InputReceived, recorded_at: int) -> None:
     seq = run.inputs
     run.inputs += 1
-    run.open[seq] = Activation(seq, fact, recorded_at)
+    run.open[seq] = Activation(seq, fact, recorded_at, input_event_id(fact.input_id))
     run.line.append(seq)
 
 

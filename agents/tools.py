@@ -63,6 +63,8 @@ class Tool:
     timeout: timedelta = timedelta(seconds=60)
     #: Asked after a crash in mid-call whether the effect happened: ``(IntentInfo, **args) -> value | None``.
     reconcile: Reconcile | None = None
+    #: Names of the parameters a caller may give.
+    parameters: frozenset[str] = attrs.field(init=False, default=attrs.Factory(lambda self: frozenset(f.name for f in attrs.fields(self.arguments)), takes_self=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.side_effect:
@@ -219,10 +221,12 @@ def canonical_arguments(codec: Codec, used: Tool, given: str | bytes | Mapping[s
 def _refuse_spoofing(used: Tool, values: Any) -> None:
     if not isinstance(values, dict):
         raise ArgumentRefused(f"tool {used.name}: the arguments must be a JSON object, not {values!r:.60}")
-    known = {field.name for field in attrs.fields(used.arguments)}
+    known = used.parameters
+    if values.keys() <= known:
+        return
     if _INTENT in values and _INTENT not in known:
         raise ArgumentRefused(f"tool {used.name}: {_INTENT!r} is injected by the effector and cannot be supplied as an argument")
-    unknown = sorted(set(values) - known)
+    unknown = sorted(map(str, set(values) - known))
     if unknown:
         raise ArgumentRefused(f"tool {used.name} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'none'}")
 
@@ -234,4 +238,4 @@ def bind_arguments(codec: Codec, used: Tool, args: Mapping[str, Any]) -> dict[st
         bound = codec.decode_value(codec.encode_value(dict(args), dict[str, Any]), used.arguments)
     except LogError as problem:
         raise ArgumentRefused(f"tool {used.name} refuses its arguments: {problem}") from problem
-    return {field.name: getattr(bound, field.name) for field in attrs.fields(used.arguments)}
+    return {name: getattr(bound, name) for name in used.parameters}

@@ -1,4 +1,7 @@
-"""One claimed stream, served: its due timers fired, its turn run, its append made.
+"""One claimed stream, served: its due timers fired, its turn run, its append made. A plan, as a generator of actions.
+
+Rules of this file: nothing waits and nothing is read from outside. ``Turns.serve`` yields what the shell is to do
+(``Commit``, ``Ask``, ``Load``, ``Keep``) and is sent what came of it; the worker's lanes are the shell.
 
 The crash argument, boundary by boundary (``Boundary`` names are those tests and users may crash at):
 
@@ -10,32 +13,32 @@ The crash argument, boundary by boundary (``Boundary`` names are those tests and
 
 from __future__ import annotations
 
-import asyncio
-import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
-from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, Undecodable, WrongExpectedVersion
+from ..eventlog.clock import Clock
+from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable, StoreSchemaError, Undecodable, WrongExpectedVersion
 from ..eventlog.events import Row
-from ..eventlog.log import AppendRequest, Claim, EventLog
+from ..eventlog.log import AppendRequest, Claim, Outcome, Snapshot
 from . import facts
 from .activation import run_turn
 from .app import App
 from .appends import Appends, only_arrivals
-from .committer import Committer
 from .context import ActivationContext
-from .errors import DefinitionError, ImpossibleHistory, Superseded, TurnTimedOut
+from .definitions import Definitions
+from .errors import DefinitionError, ImpossibleHistory, Superseded
+from .failures import failure_of
 from .lifecycle import ActivationState
-from .models import idempotency_key
-from .requests import NeedModel, NeedRead, Request, TurnEnd
+from .models import ModelResponse, idempotency_key
+from .reading import run_read
+from .requests import NeedModel, NeedRead, TurnEnd
 from .run import Activation
 from .streams import Folder, StreamState
 
 Boundary: TypeAlias = Callable[[str, str], None]
 """Called with a boundary's name and the stream, at every point where a crash has a meaning."""
-
 
 _WAITING = frozenset({ActivationState.SUSPENDED, ActivationState.PARKED})
 
@@ -44,13 +47,45 @@ def no_boundary(name: str, stream: str) -> None:
     """Goes on."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(slots=True)
+class Commit:
+    """Make ``request`` durable; answer with its outcome."""
+
+    request: AppendRequest
+
+
+@attrs.define(slots=True)
+class Ask:
+    """Answer with what ``start()`` gives, waiting for it within the turn's time if it is awaitable; or throw what it raised."""
+
+    start: Callable[[], Any]
+
+
+@attrs.define(slots=True)
+class Load:
+    """Fold the stream from the log, from zero; answer with its ``StreamState``."""
+
+    stream: str
+
+
+@attrs.define(slots=True)
+class Keep:
+    """Save a snapshot; no answer."""
+
+    stream: str
+    snapshot: Snapshot
+
+
+Action: TypeAlias = Commit | Ask | Load | Keep
+Plan: TypeAlias = Generator[Action, Any, int]
+
+
+@attrs.define(eq=False)
 class Turns:
     """Serves claimed streams for a worker."""
 
     app: App
-    log: EventLog
-    committer: Committer
+    clock: Clock
     appends: Appends
     folders: Mapping[str, Folder]
     boundary: Boundary
@@ -63,69 +98,63 @@ class Turns:
         except (Undecodable, ImpossibleHistory) as problem:
             return problem
 
-    async def serve(self, claim: Claim, state: StreamState | Exception) -> int:
-        """Do what the stream needs now and hand the lease back; how many turns were committed (0 or 1)."""
-        try:
-            if isinstance(state, Exception):
-                await self._block(claim, state)
-                return 0
-            return await self._serve(claim, state)
-        except Superseded:
+    def serve(self, claim: Claim, state: StreamState | Exception) -> Plan:
+        """Do what the stream needs now and hand the lease back; returns how many turns were committed (0 or 1).
+
+        Raises ``Superseded`` when the key was lost, and the store's own errors.
+        """
+        if isinstance(state, Exception):
+            failure = facts.Failure(type(state).__name__, str(state))
+            yield Commit(self.appends.blocked(claim, getattr(state, "version", -1), failure))
             return 0
-
-    async def _block(self, claim: Claim, problem: Exception) -> None:
-        version = getattr(problem, "version", -1)
-        failure = facts.Failure(type(problem).__name__, str(problem))
-        await self.committer.commit(self.appends.blocked(claim, version, failure))
-
-    async def _serve(self, claim: Claim, state: StreamState) -> int:
-        now = self.log.clock()
+        now = self.clock()
         activation = state.run.current
         if activation is not None and activation.state is ActivationState.SUSPENDED:
-            await self._fire_timers(claim, state, activation, now)
+            yield from self._fire_timers(claim, state, activation, now)
         if activation is None or activation.state in _WAITING or activation.retry_at > now:
-            await self._commit(claim, state, lambda fresh: self.appends.hand_back(claim, fresh.version, fresh.run))
+            yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh.version, fresh.run))
             return 0
-        return await self._turn(claim, state, activation, now)
+        return (yield from self._turn(claim, state, activation, now))
 
-    async def _fire_timers(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> None:
+    def _fire_timers(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Generator[Action, Any, None]:
         fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now]
         if not fired and activation.deadline <= now:
             fired = [facts.TimerFired(activation.seq, "", activation.deadline)]
         if fired:
-            await self._append(claim, self.appends.timers(claim, state.version, activation, fired))
+            outcome: Outcome = yield Commit(self.appends.timers(claim, state.version, activation, fired))
+            if isinstance(outcome, LogError):  # an outcome arrived at the same moment; look again with it
+                _lost(outcome)
             for fact in fired:
                 state.run.apply(fact, now)
                 state.version += 1
 
-    async def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> int:
+    def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Plan:
         definitions = self.app.definitions[claim.name.split("-", 1)[0]]
         ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.state, claim.name, activation.turn_now or now)
-        limit = definitions.agent.turn_timeout.total_seconds()
+        seq = activation.seq
         try:
-            core = run_turn(ctx)
-            async with asyncio.timeout(limit) as timer:
-                end = await self._drive(claim, state, ctx, core)
+            end = yield from self._drive(claim, state, ctx)
             self.boundary("turn.decided", claim.name)
-            await self._commit(claim, state, lambda fresh: self.appends.turn(claim, fresh.version, fresh.run, fresh.run.open[activation.seq], end.staged))
+            yield from self._commit(state, lambda fresh: self.appends.turn(claim, fresh.version, fresh.run, fresh.run.open[seq], end))
+        except (LogUnavailable, StoreSchemaError):
+            raise
         except Exception as problem:
-            if isinstance(problem, LogError) and not isinstance(problem, Undecodable) and _is_store(problem):
-                raise
-            if isinstance(problem, TimeoutError) and timer.expired():
-                problem = TurnTimedOut(f"the turn ran longer than {limit:g} s, the turn_timeout of agent {definitions.agent.name}")
-            await self._fail(claim, state, activation, ctx, problem)
+            yield from self._fail(claim, state, seq, ctx, problem, definitions)
             return 0
         self.boundary("turn.appended", claim.name)
-        await self._snapshot(state)
+        if self.snapshot_every and state.version - state.snapshot_version >= self.snapshot_every:
+            fresh: StreamState = yield Load(claim.name)
+            yield Keep(claim.name, self.folders[definitions.agent.name].snapshot(fresh))
         return 1
 
-    async def _drive(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], core: Generator[Request, Any, TurnEnd]) -> TurnEnd:
+    def _drive(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any]) -> Generator[Action, Any, TurnEnd]:
         """Answer the core's requests until it returns."""
+        core = run_turn(ctx)
         try:
             request = next(core)
             while True:
                 try:
-                    answer = await (self._model(claim, state, ctx, request) if isinstance(request, NeedModel) else self._read(claim, state, ctx, request))
+                    answer = yield from (self._model(claim, state, ctx, request) if type(request) is NeedModel else self._read(claim, state, ctx, request))  # type: ignore[arg-type]
                 except Exception as problem:
                     request = core.throw(problem)
                 else:
@@ -136,54 +165,55 @@ class Turns:
         finally:
             core.close()
 
-    async def _model(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], need: NeedModel) -> Any:
+    def _model(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], need: NeedModel) -> Generator[Action, Any, ModelResponse]:
         """Ask the provider, then journal, then answer with what was stored (S-4.1)."""
         client = self.app.models
         if client is None:
             raise DefinitionError("the agent calls a model, but the app has no model client: App(…, models=…)")
-        response = await client.complete(need.request, idempotency_key=idempotency_key(claim.name, ctx.seq, need.step, need.digest))
+        key = idempotency_key(claim.name, ctx.seq, need.step, need.digest)
+        response = yield Ask(lambda: client.complete(need.request, idempotency_key=key))
         self.boundary("model.answered", claim.name)
         cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response)
-        stored = await self._journal(claim, state, ctx.seq, cached)
+        stored = yield from self._journal(claim, state, ctx.seq, cached, {"request": need.encoded})
         self.boundary("model.journalled", claim.name)
-        return stored.response
+        answer: ModelResponse = stored.response
+        return answer
 
-    async def _read(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], need: NeedRead) -> Any:
+    def _read(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], need: NeedRead) -> Generator[Action, Any, Any]:
         """Run a read-only tool, journal what it returned or raised, answer with what was stored (S-4.7)."""
-        value, failure = None, None
-        codec = self.app.codec
-        try:
-            async with asyncio.timeout(need.timeout):
-                value = await need.call() if need.is_async else await asyncio.to_thread(need.call)
-        except Exception as problem:
-            failure = failure_of(problem)
-        if failure is None:
-            value = codec.tree(codec.encode_value(value, need.returns if need.returns is not type(None) else Any))
+        value, failure = yield Ask(lambda: run_read(need, self.app.codec))
         cached = facts.ToolCallCached(ctx.seq, need.index, ctx.now_us, need.tool, need.digest, need.args, value, failure)
-        return await self._journal(claim, state, ctx.seq, cached)
+        return (yield from self._journal(claim, state, ctx.seq, cached, {}))
 
-    async def _journal(self, claim: Claim, state: StreamState, seq: int, cached: Any) -> Any:
-        request = await self._commit(claim, state, lambda fresh: self.appends.journal(claim, fresh.version, fresh.run.open[seq], cached), keep=True)
-        event = request.parts[0].events[0]
-        stored = self.app.codec.decode(event.type, event.schema, event.data)
-        state.run.apply(stored, 0)
-        state.version += 1
-        return stored
-
-    async def _fail(self, claim: Claim, state: StreamState, activation: Activation, ctx: ActivationContext[Any], problem: Exception) -> None:
-        step, index = ctx.position()
-        definitions = self.app.definitions[claim.name.split("-", 1)[0]]
+    def _journal(self, claim: Claim, state: StreamState, seq: int, cached: Any, encoded: Mapping[str, bytes]) -> Generator[Action, Any, Any]:
+        stored: Any = None
 
         def build(fresh: StreamState) -> AppendRequest:
-            attempt = fresh.run.open[activation.seq].failures + 1
-            retry_at = definitions.agent.retry.retry_at(attempt, problem, self.log.clock())
-            failed = facts.ActivationFailed(activation.seq, activation.input.input_id, attempt, failure_of(problem), step, index, retry_at, retry_at is None and definitions.agent.on_parked == "wait")
-            return self.appends.failure(claim, fresh.version, fresh.run, fresh.run.open[activation.seq], failed)
+            nonlocal stored
+            request, stored = self.appends.journal(claim, fresh.version, fresh.run.open[seq], cached, encoded)
+            return request
+
+        yield from self._commit(state, build)
+        state.run.apply(stored, 0)
+        return stored
+
+    def _fail(self, claim: Claim, state: StreamState, seq: int, ctx: ActivationContext[Any], problem: Exception, definitions: Definitions) -> Generator[Action, Any, None]:
+        step, index = ctx.position()
+        agent = definitions.agent
+
+        def build(fresh: StreamState) -> AppendRequest:
+            activation = fresh.run.open[seq]
+            attempt = activation.failures + 1
+            retry_at = agent.retry.retry_at(attempt, problem, self.clock())
+            holds = retry_at is None and agent.on_parked == "wait"
+            failed = facts.ActivationFailed(seq, activation.input.input_id, attempt, failure_of(problem), step, index, retry_at, holds)
+            return self.appends.failure(claim, fresh.version, fresh.run, activation, failed)
 
         # A fold that a refused append was built on has moved past the log; a failure is built on a fresh one.
-        await self._commit(claim, await self._reload(state), build)
+        fresh: StreamState = yield Load(state.stream)
+        yield from self._commit(fresh, build)
 
-    async def _commit(self, claim: Claim, state: StreamState, build: Callable[[StreamState], AppendRequest], *, keep: bool = False) -> AppendRequest:
+    def _commit(self, state: StreamState, build: Callable[[StreamState], AppendRequest]) -> Generator[Action, Any, AppendRequest]:
         """Append what ``build`` makes of the state, behind arrivals if need be; raises ``Superseded`` when the key was lost.
 
         The append is atomic and versioned, so a crash anywhere here leaves either all of it or nothing (S-3.2).
@@ -191,55 +221,17 @@ class Turns:
         while True:
             base = state.version
             request = build(state)
-            outcome = await self.committer.commit(request)
+            outcome: Outcome = yield Commit(request)
             if not isinstance(outcome, LogError):
-                if not keep:
-                    state.version = base + len(request.parts[0].events)
+                state.version = base + len(request.parts[0].events)
                 return request
             if not isinstance(outcome, WrongExpectedVersion) or not only_arrivals(outcome.events):
-                self._lost(outcome)
-            fresh = await self._reload(state)
+                _lost(outcome)
+            fresh: StreamState = yield Load(state.stream)
             state.run, state.state, state.version = fresh.run, fresh.state, fresh.version
 
-    async def _append(self, claim: Claim, request: AppendRequest) -> None:
-        outcome = await self.committer.commit(request)
-        if isinstance(outcome, LogError):
-            self._lost(outcome)
 
-    def _lost(self, outcome: LogError) -> None:
-        if isinstance(outcome, LeaseLost | WrongExpectedVersion | EventIdConflict):
-            raise Superseded(str(outcome))
-        raise outcome
-
-    async def _reload(self, state: StreamState) -> StreamState:
-        folder = self.folders[state.stream.split("-", 1)[0]]
-
-        def load() -> StreamState:
-            rows = self.log.rows_of({state.stream: -1}).get(state.stream, [])
-            return folder.fold(folder.empty(state.stream), rows)
-
-        return await asyncio.get_running_loop().run_in_executor(None, load)
-
-    async def _snapshot(self, state: StreamState) -> None:
-        if self.snapshot_every and state.version - state.snapshot_version >= self.snapshot_every:
-            fresh = await self._reload(state)
-            snapshot = self.folders[state.stream.split("-", 1)[0]].snapshot(fresh)
-            await asyncio.get_running_loop().run_in_executor(None, self.log.snapshots.save, state.stream, snapshot)
-
-
-def _is_store(problem: LogError) -> bool:
-    from ..eventlog.errors import LogUnavailable, StoreSchemaError
-
-    return isinstance(problem, LogUnavailable | StoreSchemaError)
-
-
-def failure_of(problem: BaseException) -> facts.Failure:
-    """An exception as data; a message that cannot be had is replaced by why."""
-    try:
-        message = str(problem)
-    except Exception as fault:  # a user's __str__ may raise anything, and the failure must still be recorded
-        message = f"(its text cannot be had: {type(fault).__name__})"
-    frames = traceback.extract_tb(problem.__traceback__)[-3:]
-    return facts.Failure(type(problem).__name__, message[:20_000], " ← ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames)))
-
-
+def _lost(outcome: LogError) -> None:
+    if isinstance(outcome, LeaseLost | WrongExpectedVersion | EventIdConflict):
+        raise Superseded(str(outcome))
+    raise outcome

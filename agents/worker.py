@@ -20,10 +20,13 @@ from ..eventlog.log import Claim, EventLog
 from .app import App
 from .appends import TURNS, Appends
 from .committer import Committer
+from .lanes import Lane
 from .streams import Folder, StreamState
 from .turns import Boundary, Turns, no_boundary
 
 T = TypeVar("T")
+_SWEEP = 0.1
+"""Seconds between looks at turns that may have run too long."""
 
 
 @attrs.frozen
@@ -59,8 +62,10 @@ class Worker:
         self._app, self._log, self._owner = app, log, owner
         self._folders = {name: Folder(each) for name, each in app.definitions.items()}
         appends = Appends(app.codec, new_id or id_maker(log.clock))
-        self._turns = Turns(app, log, committer, appends, self._folders, boundary, self.settings.snapshot_every)
-        self._active: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
+        self._turns = Turns(app, log.clock, appends, self._folders, boundary, self.settings.snapshot_every)
+        self._committer = committer
+        self._seconds = {name: each.turn_timeout.total_seconds() for name, each in app.agents.items()}
+        self._active: dict[str, Lane] = {}
         self._wakeup = asyncio.Event()
         self._stopping = False
         self._on_error = on_error
@@ -98,12 +103,13 @@ class Worker:
                     failures += 1
                     await asyncio.sleep(min(0.1 * 2**failures, 5.0))
             while self._active:
-                await asyncio.wait([task for _, task in self._active.values()])
+                self._wakeup.clear()
+                await self._wakeup.wait()
         finally:
             renewing.cancel()
-            for _, task in self._active.values():
-                task.cancel()
-            await asyncio.gather(renewing, *(task for _, task in self._active.values()), return_exceptions=True)
+            for lane in self._active.values():
+                lane.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
 
     async def _claim(self) -> list[Claim]:
         free = self.settings.concurrency - len(self._active)
@@ -125,17 +131,18 @@ class Worker:
             return [(claim, self._turns.folded(states[claim.name], rows.get(claim.name, []))) for claim in claims]
 
         for claim, state in await _in_thread(load):
-            task = asyncio.create_task(self._serve(claim, state))
-            self._active[claim.name] = (claim, task)
+            agent = claim.name.split("-", 1)[0]
+            lane = Lane(claim, self._turns.serve(claim, state), self._log, self._committer, self._folders[agent], self._seconds[agent], self._ended)
+            self._active[claim.name] = lane
+            lane.advance()
 
-    async def _serve(self, claim: Claim, state: StreamState | LogError) -> None:
-        try:
-            self.turns_run += await self._turns.serve(claim, state)
-        except Exception as problem:  # the stream stays due and its lease runs out; other keys go on
-            self._on_error(f"serving {claim.name}", problem)
-        finally:
-            del self._active[claim.name]
-            self._wakeup.set()
+    def _ended(self, lane: Lane, committed: int, problem: BaseException | None) -> None:
+        """A lane is over; after a problem the stream stays due and its lease runs out, while other keys go on."""
+        self._active.pop(lane.claim.name, None)
+        self.turns_run += committed
+        if problem is not None:
+            self._on_error(f"serving {lane.claim.name}", problem)
+        self._wakeup.set()
 
     async def _pause(self) -> None:
         wait = self.settings.poll
@@ -148,10 +155,18 @@ class Worker:
         self._wakeup.clear()
 
     async def _renew(self) -> None:
-        """Heartbeat; a lease that was lost ends its turn, which could not commit any more anyway."""
+        """Heartbeat; a lease that was lost ends its turn, which could not commit any more anyway. Turns that run too long end too."""
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
         while True:
-            await asyncio.sleep(self.settings.lease / SECOND / 3)
-            claims = [claim for claim, _ in self._active.values()]
+            await asyncio.sleep(min(self.settings.lease / SECOND / 3, _SWEEP))
+            now = loop.time()
+            for lane in list(self._active.values()):
+                lane.sweep(now)
+            if now - renewed < self.settings.lease / SECOND / 3:
+                continue
+            renewed = now
+            claims = [lane.claim for lane in self._active.values()]
             if claims:
                 try:
                     lost = await _in_thread(lambda held=claims: self._log.schedule.renew(held, until=self._log.clock() + self.settings.lease))
@@ -159,9 +174,9 @@ class Worker:
                     self._on_error("renewing leases", problem)
                     continue
                 for claim in lost:
-                    entry = self._active.get(claim.name)
-                    if entry is not None and entry[0].token == claim.token:
-                        entry[1].cancel()
+                    lane = self._active.get(claim.name)
+                    if lane is not None and lane.claim.token == claim.token:
+                        lane.cancel()
 
     async def idle(self) -> bool:
         """Whether nothing is in flight and nothing is due."""

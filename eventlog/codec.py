@@ -7,7 +7,7 @@ general way, which decides and reports.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -51,6 +51,28 @@ class Codec:
         """Encode ``event`` for an append under ``event_id`` (16 bytes)."""
         name, version, blob = self.encode(event)
         return NewEvent(event_id, name, version, blob, correlation, causation)
+
+    def stage_checked(
+        self, event: object, *, event_id: bytes, correlation: bytes | None = None, causation: bytes | None = None, encoded: Mapping[str, bytes] | None = None
+    ) -> tuple[NewEvent, Any]:
+        """``stage`` for the runtime's own facts, with the event as it will be read back.
+
+        The bytes are the same, but made by msgspec alone and checked by reading them back instead of field by field
+        beforehand; whatever does not pass goes the strict way. ``encoded`` holds fields whose canonical bytes are at hand
+        (from ``encode_value``); they are taken as they are. For classes whose values nobody else provides.
+        """
+        cls = type(event)
+        writer = self._writers.get(cls)
+        if writer is None:
+            raise self._stranger(event)
+        name, version, _ = writer
+        try:
+            blob = wire.write(_with_raw(event, encoded) if encoded else event)
+            read = self.decode(name, version, blob)
+        except (Undecodable, UnicodeError, OverflowError, TypeError, RecursionError):
+            _, _, blob = self.encode(event)
+            read = self.decode(name, version, blob)
+        return NewEvent(event_id, name, version, blob, correlation, causation), read
 
     def decode(self, type: str, schema: int, data: bytes) -> Any:
         """The event behind stored bytes, upcast to its class of today.
@@ -149,6 +171,15 @@ class Codec:
         if held is not None:
             return RegistrationError(f"{place} is not the class registered as {name!r} (was it reloaded?); make a new registry from today's classes.")
         return RegistrationError(f"{place} ({name!r}) is not registered; add it: EventRegistry(..., {kind.__name__}).")
+
+
+def _with_raw(event: Any, encoded: Mapping[str, bytes]) -> Any:
+    """``event`` with the named fields replaced by their bytes; nobody but the encoder ever sees it."""
+    twin = object.__new__(type(event))
+    for name in type(event).__slots__:
+        if name != "__weakref__":
+            object.__setattr__(twin, name, msgspec.Raw(encoded[name]) if name in encoded else getattr(event, name))
+    return twin
 
 
 def _general(name: str, shape: Shape, steps: tuple[Step, ...]) -> Reader:

@@ -22,18 +22,18 @@ _LOW62: Final = (1 << 62) - 1
 def id_maker(clock: Clock = system_clock, entropy: Callable[[int], bytes] = os.urandom) -> IdMaker:
     """A thread-safe maker of event ids, fed by ``clock`` and ``entropy`` (``entropy(n)`` gives n random bytes)."""
     lock = threading.Lock()
-    millis, high, low = -1, 0, 0
+    millis, base, low = -1, 0, 0
 
     def make() -> bytes:
-        nonlocal millis, high, low
+        nonlocal millis, base, low
         now = clock() // 1_000
         with lock:
             if now > millis:
-                millis = now
                 seed = int.from_bytes(entropy(10), "big")
-                high, low = seed >> 68, (seed & _LOW62) >> 1
+                millis, low = now, (seed & _LOW62) >> 1
+                base = now << 80 | _VERSION | (seed >> 68 & 0xFFF) << 64 | _VARIANT
             else:
                 low = (low + 1) & _LOW62
-            return (millis << 80 | _VERSION | (high & 0xFFF) << 64 | _VARIANT | low).to_bytes(16, "big")
+            return (base | low).to_bytes(16, "big")
 
     return make

@@ -13,6 +13,9 @@ from typing import Final
 from .errors import InvalidName
 
 MAX_KEY_BYTES: Final = 512
+#: Stream names found valid lately: every append checks its own.
+_CHECKED: Final[set[str]] = set()
+_MOST_CHECKED: Final = 100_000
 _AGENT: Final = re.compile(r"[a-z][a-z0-9_.]*\Z")
 
 
@@ -42,8 +45,12 @@ def check_agent(name: object) -> str:
 
 def check_stream(stream: object) -> str:
     """``stream`` itself when it is ``<agent>-<key>`` with both parts valid."""
-    split_stream(stream)
-    assert isinstance(stream, str)
+    if type(stream) is not str or stream not in _CHECKED:
+        split_stream(stream)
+        assert isinstance(stream, str)
+        if len(_CHECKED) >= _MOST_CHECKED:
+            _CHECKED.clear()
+        _CHECKED.add(stream)
     return stream
 
 
