@@ -7,13 +7,14 @@ worker's any more (S-3.4).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
 
-from ..eventlog.codec import Codec
+from ..eventlog.codec import Codec, preencoded
 from ..eventlog.events import NewEvent, StoredEvent
 from ..eventlog.ids import IdMaker
 from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
@@ -42,8 +43,10 @@ class Appends:
         for event in events:
             kind = type(event)
             if kind is facts.IntentStaged and event.intent_id in arguments:
-                encoded = {"args": arguments[event.intent_id]}
-                staged.append(codec.stage_checked(event, event_id=new_id(), correlation=correlation, causation=causation, encoded=encoded)[0])
+                e = event
+                short = facts.IntentStaged(e.intent_id, e.seq, e.step, e.tool, preencoded(arguments[e.intent_id]), e.digest, e.expires_at, e.key)  # type: ignore[arg-type]
+                plain = functools.partial(_same, event)
+                staged.append(codec.stage_checked(short, event_id=new_id(), correlation=correlation, causation=causation, plain=plain)[0])
             elif kind in _TRUSTED:
                 staged.append(codec.stage_checked(event, event_id=new_id(), correlation=correlation, causation=causation)[0])
             else:
@@ -51,16 +54,20 @@ class Appends:
         return staged
 
     def journal(
-        self, claim: Claim, version: int, activation: Activation, cached: facts.ModelCallCached | facts.ToolCallCached, encoded: Mapping[str, bytes]
+        self, claim: Claim, version: int, activation: Activation, cached: facts.ModelCallCached | facts.ToolCallCached, request: bytes | None
     ) -> tuple[AppendRequest, Any]:
         """One answer, before the agent sees it, and the same answer as it will be read back.
 
-        The lease stays and so does the wake-up: a crash leaves the stream due. ``encoded`` holds fields of ``cached`` that
-        were encoded for their digest already.
+        The lease stays and so does the wake-up: a crash leaves the stream due. ``request`` is a model call's request as it
+        was encoded for its digest.
         """
         codec, causation = self.codec, trigger(activation)
-        if encoded:
-            event, stored = codec.stage_checked(cached, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation, encoded=encoded)
+        if request is not None:
+            c = cached
+            assert isinstance(c, facts.ModelCallCached)
+            short = facts.ModelCallCached(c.seq, c.step, c.now, c.digest, preencoded(request), c.response)  # type: ignore[arg-type]
+            plain = functools.partial(_same, cached)
+            event, stored = codec.stage_checked(short, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation, plain=plain)
         else:
             event = codec.stage(cached, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation)
             stored = codec.decode(event.type, event.schema, event.data)
@@ -106,6 +113,10 @@ class Appends:
 _FACTS: Final = frozenset(facts.FACTS)
 #: Facts whose every value is made by the runtime, never by a user's code.
 _TRUSTED: Final = frozenset({facts.Suspended, facts.TimerArmed, facts.TimerFired, facts.ActivationFailed})
+
+
+def _same(event: object) -> object:
+    return event
 
 
 def _fence(claim: Claim, release: bool = False) -> Fence:

@@ -135,7 +135,7 @@ def list_(url: str, as_json: bool) -> None:
             Column("seq", right=True),
             Column("input id"),
             Column("tries", right=True),
-            Column("since (UTC)"),
+            Column("since"),
             Column("why", gives=True),
         ]
         table(columns, [_row(each) for each in found])
@@ -146,7 +146,7 @@ _COLUMNS: Final = (
     Column("seq", right=True),
     Column("input id"),
     Column("tries", right=True),
-    Column("since (UTC)"),
+    Column("since"),
     Column("why", gives=True),
 )
 
@@ -156,8 +156,8 @@ def _row(letter: DeadLetter) -> tuple[object, ...]:
 
     why = f"{letter.failure.type}: {letter.failure.message}"
     if isinstance(letter, ParkedInput):
-        return letter.stream, letter.seq, letter.input_id, letter.attempts, moment(letter.parked_at)[:19], why
-    return letter.stream, "", "blocked", "", moment(letter.blocked_at)[:19], why
+        return letter.stream, letter.seq, letter.input_id, letter.attempts, moment(letter.parked_at)[5:16], why
+    return letter.stream, "", "blocked", "", moment(letter.blocked_at)[5:16], why
 
 
 def _as_object(letter: DeadLetter) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _show_parked(found: Opened) -> None:
     say(styled(f"{one_line(letter.stream)}  input {letter.seq}  {one_line(letter.input_id)}", bold=True))
     say(f"  received  {moment(found.received_at)} UTC  {one_line(found.type) or 'a plain value'}")
     say(f"  payload   {one_line(found.payload, 2_000)}")
-    say(f"  parked    {moment(letter.parked_at)} UTC, {length(letter.parked_at - found.received_at)} later, after {letter.attempts} tries")
+    say(f"  parked    {moment(letter.parked_at)} UTC, {length(letter.parked_at - found.received_at)} later, after {letter.attempts} {'try' if letter.attempts == 1 else 'tries'}")
     if letter.holds:
         say("  later inputs of this key wait for it")
     for each in found.failures:

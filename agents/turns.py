@@ -174,7 +174,7 @@ class Turns:
         response = yield Ask(lambda: client.complete(need.request, idempotency_key=key))
         self.boundary("model.answered", claim.name)
         cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response)
-        stored = yield from self._journal(claim, state, ctx.seq, cached, {"request": need.encoded})
+        stored = yield from self._journal(claim, state, ctx.seq, cached, need.encoded)
         self.boundary("model.journalled", claim.name)
         answer: ModelResponse = stored.response
         return answer
@@ -183,9 +183,9 @@ class Turns:
         """Run a read-only tool, journal what it returned or raised, answer with what was stored (S-4.7)."""
         value, failure = yield Ask(lambda: run_read(need, self.app.codec))
         cached = facts.ToolCallCached(ctx.seq, need.index, ctx.now_us, need.tool, need.digest, need.args, value, failure)
-        return (yield from self._journal(claim, state, ctx.seq, cached, {}))
+        return (yield from self._journal(claim, state, ctx.seq, cached, None))
 
-    def _journal(self, claim: Claim, state: StreamState, seq: int, cached: Any, encoded: Mapping[str, bytes]) -> Generator[Action, Any, Any]:
+    def _journal(self, claim: Claim, state: StreamState, seq: int, cached: Any, encoded: bytes | None) -> Generator[Action, Any, Any]:
         stored: Any = None
 
         def build(fresh: StreamState) -> AppendRequest:

@@ -7,7 +7,7 @@ general way, which decides and reports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -18,6 +18,9 @@ from .errors import NewerSchema, RegistrationError, Undecodable, Unencodable, Un
 from .events import NewEvent, StoredEvent
 from .registry import EventRegistry, event_name
 from .upcasting import Step, upcast
+
+preencoded = msgspec.Raw
+"""Canonical bytes from ``encode_value``, standing for the value in an event given to ``stage_checked``."""
 
 T = TypeVar("T")
 Reader: TypeAlias = Callable[[bytes], Any]
@@ -53,24 +56,23 @@ class Codec:
         return NewEvent(event_id, name, version, blob, correlation, causation)
 
     def stage_checked(
-        self, event: object, *, event_id: bytes, correlation: bytes | None = None, causation: bytes | None = None, encoded: Mapping[str, bytes] | None = None
+        self, event: object, *, event_id: bytes, correlation: bytes | None = None, causation: bytes | None = None, plain: Callable[[], object] | None = None
     ) -> tuple[NewEvent, Any]:
         """``stage`` for the runtime's own facts, with the event as it will be read back.
 
         The bytes are the same, but made by msgspec alone and checked by reading them back instead of field by field
-        beforehand; whatever does not pass goes the strict way. ``encoded`` holds fields whose canonical bytes are at hand
-        (from ``encode_value``); they are taken as they are. For classes whose values nobody else provides.
+        beforehand; whatever does not pass goes the strict way. A field may hold ``preencoded`` bytes; then ``plain()``
+        gives the same event without them, for the strict way. For classes whose values nobody else provides.
         """
-        cls = type(event)
-        writer = self._writers.get(cls)
+        writer = self._writers.get(type(event))
         if writer is None:
             raise self._stranger(event)
         name, version, _ = writer
         try:
-            blob = wire.write(_with_raw(event, encoded) if encoded else event)
-            read = self.decode(name, version, blob)
+            blob = wire.write(event)
+            read = (self._readers.get((name, version)) or self.decoder(name, version))(blob)
         except (Undecodable, UnicodeError, OverflowError, TypeError, RecursionError):
-            _, _, blob = self.encode(event)
+            _, _, blob = self.encode(event if plain is None else plain())
             read = self.decode(name, version, blob)
         return NewEvent(event_id, name, version, blob, correlation, causation), read
 
@@ -171,15 +173,6 @@ class Codec:
         if held is not None:
             return RegistrationError(f"{place} is not the class registered as {name!r} (was it reloaded?); make a new registry from today's classes.")
         return RegistrationError(f"{place} ({name!r}) is not registered; add it: EventRegistry(..., {kind.__name__}).")
-
-
-def _with_raw(event: Any, encoded: Mapping[str, bytes]) -> Any:
-    """``event`` with the named fields replaced by their bytes; nobody but the encoder ever sees it."""
-    twin = object.__new__(type(event))
-    for name in type(event).__slots__:
-        if name != "__weakref__":
-            object.__setattr__(twin, name, msgspec.Raw(encoded[name]) if name in encoded else getattr(event, name))
-    return twin
 
 
 def _general(name: str, shape: Shape, steps: tuple[Step, ...]) -> Reader:
