@@ -50,7 +50,8 @@ def divergence_lines(found: Divergence, *, width: int) -> Iterator[str]:
     left, right, start, size = _windows(one_line(found.recorded), one_line(found.decided), max(width - 16, 20))
     yield f"    recorded  {left}"
     yield f"    decided   {right}"
-    yield " " * (14 + start) + styled("^" * size, fg="red")
+    if found.field:
+        yield " " * (14 + start) + styled("^" * size, fg="red")
     yield f"  {_WHY[found.kind]}"
     yield styled(f"  The history around it: eventlog show {_quoted(found.stream)} --from {max(found.version - 5, 0)} --to {found.version + 5}", dim=True)
 
@@ -156,6 +157,6 @@ def _opens(value: Any, width: int) -> bool:
 def _leaf(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == {"$bytes"}:
         return f"{len(value['$bytes']) * 3 // 4 - value['$bytes'].count('=')} bytes"
-    if value is None or (isinstance(value, list | Mapping) and not value):
+    if value is None or (isinstance(value, str | list | Mapping) and not value):
         return "–"
     return one_line(value, 400)
