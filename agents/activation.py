@@ -81,8 +81,8 @@ def _close(ctx: ActivationContext[Any], result: object) -> TurnEnd:
     closing: facts.Suspended | facts.Completed
     if isinstance(result, Suspend):
         wait = result.length(ctx._definitions.agent.wait_timeout_us)
-        closing = facts.Suspended(ctx.seq, ctx.now_us, step, index, ctx.waits(), result.wait, ctx.now_us + wait, result.snapshot, result.adapter)
+        closing = facts.Suspended(ctx.seq, ctx.now_us, step, index, ctx.waits(), result.wait, ctx.now_us + wait, result.snapshot, result.adapter, ctx.seen)
     else:
         output = result.output if isinstance(result, Complete) else result
-        closing = facts.Completed(ctx.seq, ctx.now_us, step, index, output)
+        closing = facts.Completed(ctx.seq, ctx.now_us, step, index, output, ctx.seen)
     return TurnEnd((*ctx.staged, closing), closing, ctx.arguments)

@@ -65,7 +65,7 @@ class Appends:
         if request is not None:
             c = cached
             assert isinstance(c, facts.ModelCallCached)
-            short = facts.ModelCallCached(c.seq, c.step, c.now, c.digest, preencoded(request), c.response)  # type: ignore[arg-type]
+            short = facts.ModelCallCached(c.seq, c.step, c.now, c.digest, preencoded(request), c.response, c.seen)  # type: ignore[arg-type]
             plain = functools.partial(_same, cached)
             event, stored = codec.stage_checked(short, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation, plain=plain)
         else:

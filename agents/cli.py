@@ -206,7 +206,8 @@ def _show_parked(found: Opened) -> None:
     say(styled(f"{one_line(letter.stream)}  input {letter.seq}  {one_line(letter.input_id)}", bold=True))
     say(f"  received  {moment(found.received_at)} UTC  {one_line(found.type) or 'a plain value'}")
     say(f"  payload   {one_line(found.payload, 2_000)}")
-    say(f"  parked    {moment(letter.parked_at)} UTC, {length(letter.parked_at - found.received_at)} later, after {letter.attempts} {'try' if letter.attempts == 1 else 'tries'}")
+    tries = "1 try" if letter.attempts == 1 else f"{letter.attempts} tries"
+    say(f"  parked    {moment(letter.parked_at)} UTC, {length(letter.parked_at - found.received_at)} later, after {tries}")
     if letter.holds:
         say("  later inputs of this key wait for it")
     for each in found.failures:

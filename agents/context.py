@@ -37,7 +37,7 @@ R = TypeVar("R")
 class ActivationContext(Generic[S]):
     """One turn of one activation. Nothing staged here is visible to anyone before the turn's append (S-3.2)."""
 
-    def __init__(self, definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int) -> None:
+    def __init__(self, definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, seen: int = -1) -> None:
         self.stream = stream
         #: The entity the agent acts for.
         self.key = stream.partition("-")[2]
@@ -46,6 +46,8 @@ class ActivationContext(Generic[S]):
         self.step_index = activation.step
         #: Microseconds since 1970-01-01 UTC, fixed for the turn (S-3.5).
         self.now_us = now
+        #: Version of the last event this turn sees; fixed for the turn like ``now``, and for every re-run of it.
+        self.seen = seen
         #: The aggregate's state, with what this turn emitted applied.
         self.state: S = state
         self.is_resume = activation.turns > 0

@@ -48,6 +48,8 @@ class ModelCallCached:
     digest: bytes
     request: ModelRequest
     response: ModelResponse
+    #: Version of the last event the turn that asked had seen; what arrived behind it the turn knew nothing of.
+    seen: int = -1
 
 
 @event("tool_call.cached", version=1)
@@ -63,6 +65,7 @@ class ToolCallCached:
     value: Any
     #: Set instead of ``value`` when it raised. Forgotten when the turn itself fails, so that a retry asks again.
     failure: Failure | None = None
+    seen: int = -1
 
 
 @event("intent.staged", version=1)
@@ -150,6 +153,8 @@ class Suspended:
     deadline: int
     snapshot: bytes = b""
     adapter: str = ""
+    #: Version of the last event this turn had seen: a re-run of the code sees no more either.
+    seen: int = -1
 
 
 @event("activation.completed", version=1)
@@ -161,6 +166,7 @@ class Completed:
     step: int
     index: int
     output: Any
+    seen: int = -1
 
 
 @event("activation.failed", version=1)

@@ -51,6 +51,8 @@ class Activation:
     state: ActivationState = QUEUED
     #: ``ctx.now`` of the turn under way, fixed by its first journal entry; 0 until then (S-3.5).
     turn_now: int = 0
+    #: Version of the last event that turn had seen.
+    turn_seen: int = -1
     #: Turns committed.
     turns: int = 0
     step: int = 0
@@ -130,7 +132,8 @@ def _model_cached(run: RunState, fact: facts.ModelCallCached, _: int) -> None:
     if fact.step in activation.models:
         raise ImpossibleHistory(f"step {fact.step} of activation {fact.seq} has two answers; the first one wins (S-4.9)")
     activation.models[fact.step] = fact
-    activation.turn_now = activation.turn_now or fact.now
+    if not activation.turn_now:
+        activation.turn_now, activation.turn_seen = fact.now, fact.seen
 
 
 def _tool_cached(run: RunState, fact: facts.ToolCallCached, _: int) -> None:
@@ -138,7 +141,8 @@ def _tool_cached(run: RunState, fact: facts.ToolCallCached, _: int) -> None:
     if fact.index in activation.tools:
         raise ImpossibleHistory(f"read {fact.index} of activation {fact.seq} has two answers; the first one wins (S-4.9)")
     activation.tools[fact.index] = fact
-    activation.turn_now = activation.turn_now or fact.now
+    if not activation.turn_now:
+        activation.turn_now, activation.turn_seen = fact.now, fact.seen
 
 
 def _staged(run: RunState, fact: facts.IntentStaged, _: int) -> None:

@@ -130,7 +130,7 @@ class Turns:
 
     def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Plan:
         definitions = self.app.definitions[claim.name.split("-", 1)[0]]
-        ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.state, claim.name, activation.turn_now or now)
+        ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.state, claim.name, activation.turn_now or now, activation.turn_seen if activation.turn_now else state.version)
         seq = activation.seq
         try:
             end = yield from self._drive(claim, state, ctx)
@@ -173,7 +173,7 @@ class Turns:
         key = idempotency_key(claim.name, ctx.seq, need.step, need.digest)
         response = yield Ask(lambda: client.complete(need.request, idempotency_key=key))
         self.boundary("model.answered", claim.name)
-        cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response)
+        cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response, ctx.seen)
         stored = yield from self._journal(claim, state, ctx.seq, cached, need.encoded)
         self.boundary("model.journalled", claim.name)
         answer: ModelResponse = stored.response
@@ -182,7 +182,7 @@ class Turns:
     def _read(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], need: NeedRead) -> Generator[Action, Any, Any]:
         """Run a read-only tool, journal what it returned or raised, answer with what was stored (S-4.7)."""
         value, failure = yield Ask(lambda: run_read(need, self.app.codec))
-        cached = facts.ToolCallCached(ctx.seq, need.index, ctx.now_us, need.tool, need.digest, need.args, value, failure)
+        cached = facts.ToolCallCached(ctx.seq, need.index, ctx.now_us, need.tool, need.digest, need.args, value, failure, ctx.seen)
         return (yield from self._journal(claim, state, ctx.seq, cached, None))
 
     def _journal(self, claim: Claim, state: StreamState, seq: int, cached: Any, encoded: bytes | None) -> Generator[Action, Any, Any]:

@@ -47,14 +47,14 @@ class Rerun:
     staged_before: int = 0
 
 
-def rerun_turn(definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, closed_at: tuple[int, int] | None) -> Rerun:
+def rerun_turn(definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, seen: int, closed_at: tuple[int, int] | None) -> Rerun:
     """Run the agent's code for one turn over ``run``, whose journal holds what was recorded for it.
 
     ``closed_at``: the (step, index) the recorded turn ended with, or ``None`` for one that failed. A step below it that
     has no answer is one whose failure the agent's code had handled, for failures of providers are never recorded
     (S-4.6); it fails again. A step beyond it is a miss.
     """
-    ctx: ActivationContext[Any] = ActivationContext(definitions, run, activation, state, stream, now)
+    ctx: ActivationContext[Any] = ActivationContext(definitions, run, activation, state, stream, now, seen)
     start = ctx.position()
     thrown: Request | None = None
     staged_before = 0

@@ -145,8 +145,8 @@ class _Walk:
         if activation is None or activation.seq != closing.seq:
             self.folder.fold(self.state, self.group)  # says itself why this cannot follow
             raise _Cannot(f"{self.state.stream} version {self.group[-1][0]}: activation {closing.seq} was not to be run then")
-        now = activation.turn_now or closing.now
-        turn, place = self._reproduced(activation, now, (closing.step, closing.index))
+        now, seen = activation.turn_now or closing.now, activation.turn_seen if activation.turn_now else closing.seen
+        turn, place = self._reproduced(activation, now, seen, (closing.step, closing.index))
         if turn.thrown is not None:
             self._note(self.group[-1][0], "a step without a recorded answer, whose failure the agent's code had handled, failed again")
         if place:
@@ -158,11 +158,11 @@ class _Walk:
         if isinstance(closing, facts.Completed):
             self.entries = {entry: version for entry, version in self.entries.items() if entry[0] in self.state.run.open}
 
-    def _reproduced(self, activation: Activation, now: int, closed_at: tuple[int, int]) -> tuple[Rerun, int]:
+    def _reproduced(self, activation: Activation, now: int, seen: int, closed_at: tuple[int, int]) -> tuple[Rerun, int]:
         """The turn as it was committed, and how many views it took; raises when no view reproduces it."""
         first: Divergence | None = None
         for place, run in enumerate(self.arrivals.views(self.state.run)):
-            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, now, closed_at)
+            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, now, seen, closed_at)
             found = self._judged(activation, turn)
             if found is None:
                 return turn, place
@@ -217,7 +217,7 @@ class _Walk:
     def _best_failure(self, activation: Activation, failed: facts.ActivationFailed, row: Row) -> Rerun:
         first: Divergence | None = None
         for run in self.arrivals.views(self.state.run):
-            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, activation.turn_now or row[5], None)
+            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, activation.turn_now or row[5], activation.turn_seen, None)
             found = self._judged_failure(activation, failed, row, turn)
             if found is None:
                 return turn
