@@ -28,8 +28,12 @@ def _serving(command: Any) -> Any:
     for option in (
         click.option("--crash-at", "crash", hidden=True, envvar="EVENTLOG_CRASH_AT", callback=_crash, help="See effector/crash.py."),
         json_option,
-        click.option("--poll-ms", metavar="N", type=click.IntRange(1, 60_000), default=50, show_default=True, help="How often to look for what others appended."),
-        click.option("--lease-ms", metavar="N", type=click.IntRange(100, 86_400_000), default=30_000, show_default=True, help="How long a silent process keeps its keys."),
+        click.option(
+            "--poll-ms", metavar="N", type=click.IntRange(1, 60_000), default=50, show_default=True, help="How often to look for what others appended."
+        ),
+        click.option(
+            "--lease-ms", metavar="N", type=click.IntRange(100, 86_400_000), default=30_000, show_default=True, help="How long a silent process keeps its keys."
+        ),
         click.option("--concurrency", metavar="N", type=click.IntRange(1, 100_000), default=64, show_default=True, help="Keys in flight."),
         click.option("--until-idle", is_flag=True, help="End when nothing is due, in flight or without outcome."),
         log_option,
