@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .story import Line
 
 _MEASURED: Final = 500
-_NAMES: Final = range(11, 25)
+_NAMES: Final = range(16, 25)
 _MOST_OPEN: Final = 20
 
 

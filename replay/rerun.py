@@ -47,7 +47,9 @@ class Rerun:
     staged_before: int = 0
 
 
-def rerun_turn(definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, seen: int, closed_at: tuple[int, int] | None) -> Rerun:
+def rerun_turn(
+    definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, seen: int, closed_at: tuple[int, int] | None
+) -> Rerun:
     """Run the agent's code for one turn over ``run``, whose journal holds what was recorded for it.
 
     ``closed_at``: the (step, index) the recorded turn ended with, or ``None`` for one that failed. A step below it that

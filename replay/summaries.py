@@ -15,7 +15,6 @@ from ..eventlog.errors import LogError
 from ..eventlog.printing import length, moment, one_line, to_json
 
 _VALUE: Final = 60
-_DAY: Final = 86_400 * SECOND
 _SHORT: Final = (4, 8, 13)
 _MOST_WAITS: Final = 3
 
@@ -74,9 +73,9 @@ def value_of(value: Any) -> str:
 
 
 def _clock(at: Micros, now: Micros) -> str:
-    """``10:14`` within a day, otherwise with the date; seconds where they matter."""
+    """``10:14`` on the same day, otherwise with the date; with seconds when it is less than an hour away."""
     text = moment(at)
-    near = text[11:16] if at - now >= 60 * SECOND or at % (60 * SECOND) == 0 else text[11:19]
+    near = text[11:16] if at - now >= 3600 * SECOND or at % (60 * SECOND) == 0 else text[11:19]
     return near if text[:10] == moment(now)[:10] else f"{text[:10]} {near}"
 
 

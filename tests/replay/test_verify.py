@@ -126,7 +126,7 @@ def test_an_intent_under_another_id_is_found(kept, edit):
 def test_a_second_outcome_is_found(kept, edit):
     settled = APP.codec.decode(*next((s.type, s.schema, s.data) for s in kept.log.read(STREAM) if s.version == 8))
     rewrite(kept, edit, 9, lambda event: settled)
-    assert {FaultKind.SETTLED_TWICE: 9, FaultKind.IMPOSSIBLE: 9} == {kind: version for kind, version in faults(kept)}
+    assert {FaultKind.SETTLED_TWICE: 9, FaultKind.IMPOSSIBLE: 9} == dict(faults(kept))
 
 
 def test_a_history_that_no_run_can_have_written_is_found(kept, edit):
