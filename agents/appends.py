@@ -18,6 +18,7 @@ from ..eventlog.codec import Codec, preencoded
 from ..eventlog.events import NewEvent, StoredEvent
 from ..eventlog.ids import IdMaker
 from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
+from ..eventlog.versions import ANY
 from . import facts
 from .intents import fact_id
 from .requests import TurnEnd
@@ -25,6 +26,8 @@ from .run import Activation, RunState, next_attention
 
 TURNS: Final = "turn"
 """The queue in which streams wait for a worker."""
+RETRIES: Final = "retry"
+"""Not waited in: holds the streams whose failed turn will be tried again, so that "is anything left to do?" is one question."""
 EFFECTS: Final = "effect"
 """The queue whose leases decide which effector carries out a stream's intents."""
 
@@ -79,10 +82,11 @@ class Appends:
         ``run`` is advanced over the runtime's facts among them, to know when attention is needed next.
         """
         events = self._stage(end.staged, activation, end.arguments)
+        wakes = (Wake(RETRIES, None),) if activation.failures else ()
         for event in end.staged:
             if type(event) in _FACTS:
                 run.apply(event, 0)
-        return self._closing(claim, version, run, events)
+        return self._closing(claim, version, run, events, wakes)
 
     def timers(self, claim: Claim, version: int, activation: Activation, fired: Sequence[facts.TimerFired]) -> AppendRequest:
         """Due timers, recorded before the turn they cause, so that a re-run of that turn sees what the first run saw."""
@@ -92,22 +96,24 @@ class Appends:
         """The one event a failed turn leaves (S-3.3)."""
         events = self._stage((failed,), activation)
         run.apply(failed, 0)
-        return self._closing(claim, version, run, events)
+        return self._closing(claim, version, run, events, (Wake(RETRIES, failed.retry_at),))
 
     def blocked(self, claim: Claim, version: int, failure: facts.Failure) -> AppendRequest:
         """An unreadable stream stops, once, visibly (S-8.3); it goes behind whatever is there."""
-        from ..eventlog.versions import ANY
-
         event = self.codec.stage(facts.StreamBlocked(version, failure), event_id=fact_id("blocked", version, failure.message))
         return AppendRequest((StreamAppend(claim.name, (event,), ANY, (Wake(TURNS, None),)),), (_fence(claim, release=True),))
+
+    def silenced(self, claim: Claim) -> AppendRequest:
+        """An unreadable stream that has said so already: no wake-up, and the lease's end."""
+        return AppendRequest((StreamAppend(claim.name, (), ANY, (Wake(TURNS, None),)),), (_fence(claim, release=True),))
 
     def hand_back(self, claim: Claim, version: int, run: RunState) -> AppendRequest:
         """Nothing to do now: the wake-up as it should be, and the lease's end, provided nothing arrived meanwhile."""
         return self._closing(claim, version, run, [])
 
-    def _closing(self, claim: Claim, version: int, run: RunState, events: list[NewEvent]) -> AppendRequest:
-        wake = Wake(TURNS, next_attention(run))
-        return AppendRequest((StreamAppend(claim.name, events, version, (wake,)),), (_fence(claim, release=True),))
+    def _closing(self, claim: Claim, version: int, run: RunState, events: list[NewEvent], more: tuple[Wake, ...] = ()) -> AppendRequest:
+        wakes = (Wake(TURNS, next_attention(run)), *more)
+        return AppendRequest((StreamAppend(claim.name, events, version, wakes),), (_fence(claim, release=True),))
 
 
 _FACTS: Final = frozenset(facts.FACTS)

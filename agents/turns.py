@@ -21,7 +21,7 @@ import attrs
 from ..eventlog.clock import Clock
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable, StoreSchemaError, Undecodable, WrongExpectedVersion
 from ..eventlog.events import Row
-from ..eventlog.log import AppendRequest, Claim, Outcome, Snapshot
+from ..eventlog.log import AppendRequest, Claim, Duplicate, Outcome, Snapshot
 from . import facts
 from .activation import run_turn
 from .app import App
@@ -105,7 +105,9 @@ class Turns:
         """
         if isinstance(state, Exception):
             failure = facts.Failure(type(state).__name__, str(state))
-            yield Commit(self.appends.blocked(claim, getattr(state, "version", -1), failure))
+            outcome = yield Commit(self.appends.blocked(claim, getattr(state, "version", -1), failure))
+            if isinstance(outcome, Duplicate):  # said before, and a duplicate changes no wake-up
+                yield Commit(self.appends.silenced(claim))
             return 0
         now = self.clock()
         activation = state.run.current

@@ -18,7 +18,7 @@ from ..eventlog.errors import LogError, LogUnavailable
 from ..eventlog.ids import IdMaker, id_maker
 from ..eventlog.log import Claim, EventLog
 from .app import App
-from .appends import TURNS, Appends
+from .appends import RETRIES, TURNS, Appends
 from .committer import Committer
 from .lanes import Lane
 from .streams import Folder, StreamState
@@ -118,6 +118,10 @@ class Worker:
             return []
         now = self._log.clock()
         found = await _in_thread(lambda: self._log.schedule.claim_due(TURNS, self._owner, now=now, until=now + self.settings.lease, limit=free, categories=self._app.agents))
+        # A turn's append hands its lease back before its lane hears of it, so the stream may be claimed again too soon.
+        early = [claim for claim in found if claim.name in self._active]
+        if early:
+            await _in_thread(lambda: self._log.schedule.release(early))
         return [claim for claim in found if claim.name not in self._active]
 
     async def _begin(self, claims: Sequence[Claim]) -> None:
@@ -179,8 +183,13 @@ class Worker:
                         lane.cancel()
 
     async def idle(self) -> bool:
-        """Whether nothing is in flight and nothing is due."""
-        return not self._active and await _in_thread(lambda: self._log.schedule.due(TURNS, now=self._log.clock())) == 0
+        """Whether nothing is in flight, nothing is due, and no failed turn is to be tried again."""
+
+        def nothing() -> bool:
+            schedule = self._log.schedule
+            return schedule.due(TURNS, now=self._log.clock()) == 0 and schedule.next_wake(RETRIES) is None
+
+        return not self._active and await _in_thread(nothing)
 
 
 def _in_thread(call: Callable[[], T]) -> Awaitable[T]:

@@ -213,9 +213,10 @@ class Effector:
         await self._settle(claim, pending, outcome)
 
     async def _attempt(self, claim: Claim, pending: Pending) -> None:
+        attempt = pending.attempts + 1
         event = phases.attempted_event(self._codec, pending, self._owner, claim.token, self._new_id())
         await self._append(claim, event, ())
-        pending.attempts += 1
+        pending.attempts = attempt  # the tail may have told of it meanwhile
         self.counts.attempts += 1
         self._boundary("attempt.recorded", claim.name)
 

@@ -61,6 +61,8 @@ class Process:
     with_effector: bool = True
     progress: Progress = attrs.field(factory=Progress)
     _stop: asyncio.Event | None = None
+    _worker: Worker = attrs.field(init=False)
+    _effector: Effector = attrs.field(init=False)
 
     def stop(self) -> None:
         """End the run in an orderly way; call it from the event loop."""
