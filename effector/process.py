@@ -17,6 +17,7 @@ from ..agents.appends import TURNS
 from ..agents.committer import Committer
 from ..agents.sending import Receipt, deliver
 from ..agents.worker import Worker, WorkerSettings
+from ..eventlog.errors import LogUnavailable
 from ..eventlog.events import NewEvent
 from ..eventlog.log import AppendRequest, EventLog
 from ..eventlog.owners import is_dead
@@ -76,9 +77,7 @@ class Process:
         for (S-2.1). ``every`` is called about ten times a second.
         """
         self._stop = asyncio.Event()
-        for owner in self.log.schedule.owners():  # leases of processes that died on this machine
-            if is_dead(owner):
-                self.log.schedule.evict(owner)
+        self._evict_dead()
         committer = Committer(self.log, after_commit=self._committed)
         self._worker = Worker(self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self.on_error)
         self._effector = Effector(
@@ -103,8 +102,24 @@ class Process:
                 raise problem
         return self.progress
 
+    def _evict_dead(self) -> None:
+        """End the leases of processes that died on this machine; only a store whose users are all on it can know."""
+        if not self.log.url.startswith(("sqlite:", "memory:")):
+            return
+        for owner in self.log.schedule.owners():
+            if is_dead(owner):
+                self.log.schedule.evict(owner)
+
     async def _until(self, parts: list[asyncio.Task[None]], stopping: asyncio.Task[bool], feeding: asyncio.Task[None] | None, until_idle: bool, every: Callable[[Progress], Any] | None) -> None:
+        loop = asyncio.get_running_loop()
+        looked = loop.time()
         while True:
+            if loop.time() - looked > 1.0:
+                looked = loop.time()
+                try:
+                    await loop.run_in_executor(None, self._evict_dead)
+                except LogUnavailable as problem:
+                    self.on_error("looking for dead owners", problem)
             waited = [*parts, stopping, *([feeding] if feeding and not feeding.done() else [])]
             await asyncio.wait(waited, timeout=0.1 if not until_idle else 0.02, return_when=asyncio.FIRST_COMPLETED)
             self._note()
