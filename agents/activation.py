@@ -13,7 +13,7 @@ from typing import Any
 
 from . import facts
 from .context import ActivationContext
-from .errors import DefinitionError, ForeignAwait
+from .errors import AgentExited, DefinitionError, ForeignAwait, Superseded
 from .outcome import Complete, Suspend
 from .requests import REQUESTS, Answer, Request, TurnEnd
 
@@ -49,6 +49,10 @@ def _drive(ctx: ActivationContext[Any], coroutine: Coroutine[Any, Any, Any]) -> 
             wanted = coroutine.send(answer) if error is None else coroutine.throw(error)
         except StopIteration as stop:
             return stop.value
+        except (Exception, GeneratorExit, KeyboardInterrupt, Superseded):
+            raise
+        except BaseException as raised:  # it would end the worker, and with it every other key's turn
+            raise AgentExited(f"agent code raised {type(raised).__name__}: {raised}") from raised
         answer, error = None, None
         if isinstance(wanted, REQUESTS):
             try:

@@ -22,6 +22,7 @@
     │       ├── EffectErrored, EffectRejected, EffectExpired, EffectCancelled, EffectUnknown, EffectTimedOut
     └── RetryableAgentError                   the turn may succeed later
         ├── TurnTimedOut                      the turn ran longer than the agent's turn timeout (S-3.3)
+        ├── AgentExited                       agent code raised what is no ``Exception``: SystemExit, a cancellation, …
         └── ModelFailed                       the provider did not answer within the client's own retries (S-4.6)
 
 ``Superseded`` stands outside the tree on purpose: it ends a turn that lost its key and is never an ``Exception``.
@@ -141,6 +142,10 @@ class EffectTimedOut(EffectFailed):
 
 class TurnTimedOut(RetryableAgentError):
     """The turn ran longer than the agent's turn timeout."""
+
+
+class AgentExited(RetryableAgentError):
+    """Agent code raised SystemExit, CancelledError or another exception that ends more than a turn."""
 
 
 class ModelFailed(RetryableAgentError):
