@@ -206,7 +206,7 @@ class ActivationContext(Generic[S]):
         ``key`` names it by business key instead of by position (S-5.3). Raises ``ArgumentRefused``, ``UnknownTool``,
         ``IntentConflict`` or ``IntentDrift``.
         """
-        found = used if isinstance(used, Tool) else self._definitions.tools.named(used)
+        found = self._definitions.tools.known(used) if isinstance(used, Tool) else self._definitions.tools.named(used)
         if not found.side_effect:
             raise WrongToolKind(f"{found.name} is read-only: run it with await ctx.run_tool({found.name!r}, …)")
         plain, encoded = canonical_arguments(self._definitions.codec, found, args, named)
@@ -250,9 +250,9 @@ class ActivationContext(Generic[S]):
     def emit(self, event: object) -> None:
         """Stage a domain event of this key and apply it to ``ctx.state``."""
         self._definitions.check_domain_event(event)
-        self.staged.append(event)
-        if self.state is not None:
+        if self.state is not None:  # first, for an event that its applier cannot take must not be staged
             self.state = self.state.apply(event)  # type: ignore[assignment]
+        self.staged.append(event)
 
     def trace(self, text: str, **fields: Any) -> None:
         """Leave a remark in the stream; it is discarded with a failed turn."""
