@@ -278,10 +278,14 @@ class ActivationContext(Generic[S]):
         return self.step_index, self._index
 
     def waits(self) -> tuple[str, ...]:
-        """What a suspension waits for: open intents and timers of earlier turns, business-keyed intents met again, and this turn's own."""
-        intents = self._run.intents
-        earlier = [i for i in self._activation.intents if i in intents and intents[i].settled is None]
-        earlier += self._activation.timers
+        """What a suspension waits for: what the last one was not told of, open intents and timers, business-keyed intents met again, this turn's own.
+
+        An outcome that came after the last wait was over, and before this one, is there already when this one is recorded (S-7.2).
+        """
+        intents, activation = self._run.intents, self._activation
+        earlier = [wait for wait in activation.waits if wait not in activation.results]
+        earlier += [i for i in activation.intents if i in intents and intents[i].settled is None]
+        earlier += activation.timers
         return tuple(dict.fromkeys([*earlier, *self._joined, *self._new_intents, *self._new_timers]))
 
     def unreached(self) -> StepDrift | None:

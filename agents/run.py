@@ -229,6 +229,11 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     activation.timed_out, activation.results, activation.turn_now = False, (), 0
     activation.failures, activation.retry_at, activation.last_failure = 0, 0, None
     ready = _ready(run, activation)
+    if run.late and ready:  # waited for after all
+        run.late = tuple(intent_id for intent_id in run.late if intent_id not in ready)
+        for intent_id in ready:
+            if intent_id in run.intents:
+                run.intents[intent_id].late = False
     if ready and (len(ready) == len(fact.waits) or fact.mode == "any"):
         activation.state, activation.results = RESUMABLE, ready
 

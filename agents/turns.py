@@ -112,20 +112,24 @@ class Turns:
         now = self.clock()
         activation = state.run.current
         if activation is not None and activation.state is ActivationState.SUSPENDED:
-            yield from self._fire_timers(claim, state, activation, now)
+            yield from self._fire_timers(claim, state, now)
+            activation = state.run.current
         if activation is None or activation.state in _WAITING or activation.retry_at > now:
             yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh.version, fresh.run))
             return 0
         return (yield from self._turn(claim, state, activation, now))
 
-    def _fire_timers(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Generator[Action, Any, None]:
-        fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now]
-        if not fired and activation.deadline <= now:
-            fired = [facts.TimerFired(activation.seq, "", activation.deadline)]
-        if fired:
+    def _fire_timers(self, claim: Claim, state: StreamState, now: int) -> Generator[Action, Any, None]:
+        while (activation := state.run.current) is not None and activation.state is ActivationState.SUSPENDED:
+            fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now]
+            if not fired and activation.deadline <= now:
+                fired = [facts.TimerFired(activation.seq, "", activation.deadline)]
+            if not fired:
+                return
             outcome: Outcome = yield Commit(self.appends.timers(claim, state.version, activation, fired))
             if isinstance(outcome, LogError):  # an outcome arrived at the same moment; look again with it
-                _lost(outcome)
+                yield from self._behind(state, outcome)
+                continue
             for fact in fired:
                 state.run.apply(fact, now)
                 state.version += 1
@@ -229,10 +233,14 @@ class Turns:
             if not isinstance(outcome, LogError):
                 state.version = base + len(request.parts[0].events)
                 return request
-            if not isinstance(outcome, WrongExpectedVersion) or not only_arrivals(outcome.events):
-                _lost(outcome)
-            fresh: StreamState = yield Load(state.stream)
-            state.run, state.state, state.version = fresh.run, fresh.state, fresh.version
+            yield from self._behind(state, outcome)
+
+    def _behind(self, state: StreamState, outcome: LogError) -> Generator[Action, Any, None]:
+        """Fold in what others appended meanwhile; raises ``Superseded`` unless all of it are arrivals."""
+        if not isinstance(outcome, WrongExpectedVersion) or not only_arrivals(outcome.events):
+            _lost(outcome)
+        fresh: StreamState = yield Load(state.stream)
+        state.run, state.state, state.version = fresh.run, fresh.state, fresh.version
 
 
 def _lost(outcome: LogError) -> None:
