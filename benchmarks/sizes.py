@@ -30,6 +30,6 @@ class Sizes:
     counts: bool = True
 
 
-FULL: Final = Sizes(rounds=5, activations=6_000, rival_units=60, events=20_000, ages=(10, 1_000, 9_500), window=500, long_log=1_000_000)
+FULL: Final = Sizes(rounds=5, activations=6_000, rival_units=150, events=20_000, ages=(10, 1_000, 9_500), window=500, long_log=1_000_000)
 QUICK: Final = Sizes(rounds=2, activations=2_000, rival_units=20, events=20_000, ages=(10, 400, 800), window=200, long_log=100_000, counts=False)
 TINY: Final = Sizes(rounds=1, activations=60, rival_units=2, events=600, ages=(2, 10), window=4, long_log=2_500, counts=False)
