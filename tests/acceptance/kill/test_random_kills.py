@@ -62,5 +62,5 @@ def test_killed_again_while_it_recovers(distance, tmp_path, unkilled: Unkilled):
     """Every boundary is once the first and once the second, at each distance; after a late first death there may be nothing left to die of."""
     reference, ends = unkilled(FEW), list[str]()
     pairs = {f"{first} {second}": (first, second) for first, second in zip(BOUNDARIES, (*BOUNDARIES[distance:], *BOUNDARIES[:distance]), strict=True)}
-    assert {} == faults_in_all(pairs, lambda name, pair: twice(tmp_path / name.replace(" ", "-"), *pair, reference, ends))
+    assert {} == faults_in_all(pairs, lambda name, pair: twice(tmp_path / name.replace(" ", "-"), pair[0], pair[1], reference, ends))
     assert len(ends) >= 7, ends

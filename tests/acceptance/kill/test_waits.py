@@ -25,7 +25,7 @@ def ask_to_wait(made: Case, what: str, milliseconds: int = LENGTH_MS) -> None:
 
 def due(made: Case) -> float:
     """Seconds until the wait is over."""
-    armed = [fact.fires_at for _, fact in made.left.of(facts.TimerArmed)] + [fact.deadline for _, fact in made.left.of(facts.Suspended)]
+    armed: list[int] = [fact.fires_at for _, fact in made.left.of(facts.TimerArmed)] + [fact.deadline for _, fact in made.left.of(facts.Suspended)]
     return min(armed) / 1e6 - time.time()
 
 
