@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -19,6 +20,9 @@ from ..errors import ModelFailed, TerminalAgentError
 from ..models import ModelRequest, ModelResponse, ToolCall, Usage
 
 _AGAIN: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+_USER_INFO: Final = re.compile(r"//[^/@]*@")
 
 
 class ModelRefused(TerminalAgentError):
@@ -52,13 +56,13 @@ class OpenAICompatible:
                 problem, wait = f"{type(lost).__name__}: {lost}", None
             else:
                 if reply.status_code == 200:
-                    return _response(reply, attempt)
-                problem, wait = f"HTTP {reply.status_code}: {reply.text[:500]}", reply.headers.get("retry-after")
+                    return self._response(reply, attempt)
+                problem, wait = f"HTTP {reply.status_code}: {self._said(reply)}", reply.headers.get("retry-after")
                 if reply.status_code not in _AGAIN:
-                    raise ModelRefused(f"{self.base_url} refused the request: {problem}")
+                    raise ModelRefused(f"{self._where()} refused the request: {problem}")
             if attempt < self.max_attempts:
                 await self.sleep(_delay(attempt, wait))
-        raise ModelFailed(f"{self.base_url} did not answer in {self.max_attempts} attempts; last: {problem}")
+        raise ModelFailed(f"{self._where()} did not answer in {self.max_attempts} attempts; last: {problem}")
 
     def _http(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
@@ -67,8 +71,31 @@ class OpenAICompatible:
         return self._client
 
     def _headers(self, idempotency_key: str) -> dict[str, str]:
-        key = os.environ.get(self.api_key_env, "") if self.api_key_env else ""
+        key = self._key()
         return {"Idempotency-Key": idempotency_key} | ({"Authorization": f"Bearer {key}"} if key else {})
+
+    def _key(self) -> str:
+        return os.environ.get(self.api_key_env, "") if self.api_key_env else ""
+
+    def _said(self, reply: httpx.Response) -> str:
+        """The beginning of what the provider said."""
+        return self._masked(reply.text)[:500]
+
+    def _masked(self, text: str) -> str:
+        """Without the key: some providers send it back, and errors go into the log."""
+        key = self._key()
+        return text.replace(key, "***") if key else text
+
+    def _where(self) -> str:
+        return _USER_INFO.sub("//***@", self.base_url)
+
+    def _response(self, reply: httpx.Response, attempt: int) -> ModelResponse:
+        try:
+            return _read(reply.json(), attempt)
+        except (ValueError, LookupError, TypeError, AttributeError) as problem:
+            # Not chained: the decoder's own error holds the whole text.
+            fault = self._masked(f"{type(problem).__name__}: {problem}")
+            raise ModelRefused(f"the answer is not a chat completion ({fault}): {self._said(reply)!r}") from None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -79,7 +106,7 @@ class OpenAICompatible:
 
 def _delay(attempt: int, retry_after: str | None) -> float:
     """Seconds until the next attempt: doubling from 0.25, at least what the provider asks for, at most 30."""
-    asked = float(retry_after) if retry_after and retry_after.replace(".", "", 1).isdigit() else 0.0
+    asked = float(retry_after) if retry_after and retry_after.isascii() and retry_after.replace(".", "", 1).isdigit() else 0.0
     return float(min(max(0.25 * 2 ** (attempt - 1), asked), 30.0))
 
 
@@ -92,20 +119,28 @@ def _body(request: ModelRequest) -> dict[str, Any]:
     return body
 
 
-def _response(reply: httpx.Response, attempt: int) -> ModelResponse:
-    try:
-        answer = reply.json()
-        choice = answer["choices"][0]
-        message = choice["message"]
-        calls = [ToolCall(str(call["id"]), call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls") or ()]
-        usage = answer.get("usage") or {}
-        return ModelResponse(
-            text=message.get("content") or "",
-            model=str(answer.get("model", "")),
-            tool_calls=calls,
-            usage=Usage(int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0))),
-            finish=str(choice.get("finish_reason") or ""),
-            attempts=attempt,
-        )
-    except (ValueError, LookupError, TypeError) as problem:
-        raise ModelRefused(f"the answer is not a chat completion ({type(problem).__name__}: {problem}): {reply.text[:500]!r}") from problem
+def _read(answer: Any, attempt: int) -> ModelResponse:
+    choice = answer["choices"][0]
+    message = choice["message"]
+    usage = answer.get("usage") or {}
+    return ModelResponse(
+        text=_text(message.get("content")),
+        model=str(answer.get("model", "")),
+        tool_calls=[ToolCall(str(call["id"]), _string(call["function"]["name"]), _string(call["function"]["arguments"])) for call in message.get("tool_calls") or ()],
+        usage=Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)),
+        finish=str(choice.get("finish_reason") or ""),
+        attempts=attempt,
+    )
+
+
+def _text(content: Any) -> str:
+    """A message's content: absent beside tool calls, a text, or a list of parts of which some are texts."""
+    if isinstance(content, list):
+        return "".join(_string(part["text"]) for part in content if part.get("type") == "text")
+    return _string(content or "")
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.60} is not a text")
+    return value
