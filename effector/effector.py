@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -19,7 +19,7 @@ from ..agents.tools import ToolSet
 from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
-from ..eventlog.events import NewEvent
+from ..eventlog.events import NewEvent, StoredEvent
 from ..eventlog.ids import IdMaker, id_maker
 from ..eventlog.log import AppendRequest, Claim, EventLog, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
@@ -28,6 +28,8 @@ from .outbox import TYPES, Outbox, Pending
 
 T = TypeVar("T")
 CHECKPOINT: Final = "effector"
+_HELPING: Final = 1000
+"""Events read from the tail at once."""
 
 
 @attrs.frozen
@@ -143,13 +145,17 @@ class Effector:
                 self._outbox, self._saved = Outbox(self._codec, after), after
             outbox = self._outbox
 
-            def take() -> None:
+            def read() -> tuple[int, list[tuple[StoredEvent, Any]]]:
                 last = self._log.last_position()
-                for event in self._log.read_all(after=outbox.cursor, upto=last, types=TYPES):
-                    outbox.take(event)
-                outbox.cursor = max(outbox.cursor, last)
+                return last, [(event, outbox.read(event)) for event in self._log.read_all(after=outbox.cursor, upto=last, types=TYPES, limit=_HELPING)]
 
-            await _in_thread(take)
+            while True:
+                last, events = await _in_thread(read)
+                for event, fact in events:
+                    outbox.take(event, fact)
+                if len(events) < _HELPING:
+                    break
+            outbox.cursor = max(outbox.cursor, last)
             return outbox
 
     async def _begin(self, outbox: Outbox) -> bool:
@@ -224,9 +230,9 @@ class Effector:
         event = phases.settled_event(self._codec, pending, outcome, self._owner)
         try:
             await self._append(claim, event, (Wake(TURNS, self._log.clock(), sooner=True),))
-        except EventIdConflict:
+        except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
             self.counts.refused += 1
-            raise
+            return
         self.counts.settled += 1
         self.counts.by_status[outcome.status] = self.counts.by_status.get(outcome.status, 0) + 1
         self._boundary("settled", claim.name)

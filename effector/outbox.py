@@ -6,7 +6,7 @@ Intents of one stream stand in the order in which they were staged, which is the
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -33,7 +33,7 @@ class Pending:
 
 
 class Outbox:
-    """Takes events in log order; knows what is open."""
+    """Takes events in log order; knows what is open. Belongs to one event loop: lanes look at it between any two events."""
 
     def __init__(self, codec: Codec, after: int = 0) -> None:
         self._codec = codec
@@ -45,13 +45,19 @@ class Outbox:
         #: Streams with an event this code cannot read: stream → why. Their intents are left alone (S-8.3).
         self.blocked: dict[str, str] = {}
 
-    def take(self, event: StoredEvent) -> None:
-        """Take the next event in; one that cannot be read blocks its stream and nothing else."""
-        self.cursor = event.position
+    def read(self, event: StoredEvent) -> Any:
+        """The event's fact, or the error that says why it cannot be read. Changes nothing, so it may be called from a thread."""
         try:
-            fact = self._codec.decode_stored(event)
+            return self._codec.decode_stored(event)
         except Undecodable as problem:
-            self.blocked[event.stream] = str(problem)
+            return problem
+
+    def take(self, event: StoredEvent, fact: Any = None) -> None:
+        """Take the next event in (``fact`` if it was read before); one that cannot be read blocks its stream and nothing else."""
+        self.cursor = event.position
+        fact = self.read(event) if fact is None else fact
+        if isinstance(fact, Undecodable):
+            self.blocked[event.stream] = str(fact)
             return
         if isinstance(fact, facts.IntentStaged):
             pending = Pending(event.stream, event.position, event.event_id, event.correlation, fact)

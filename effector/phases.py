@@ -17,6 +17,7 @@ Nothing here waits except ``execute`` and ``reconcile``.
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Awaitable
 from typing import Any, Final
@@ -26,6 +27,7 @@ import attrs
 from ..agents import facts
 from ..agents.errors import ArgumentRefused
 from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, fact_id
+from ..agents.reading import in_thread, is_cancelled
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
 from ..eventlog.clock import Micros, to_datetime
 from ..eventlog.codec import Codec
@@ -93,7 +95,9 @@ async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
                 found = await _called(tool.reconcile, _info(pending, pending.attempts), bound)
             if found is not None:
                 return Outcome(OK, value=codec.tree(codec.encode_value(found, tool.returns)))
-        except Exception as problem:  # whatever a reconciler raises, it could not tell
+        except BaseException as problem:  # whatever a reconciler raises, it could not tell
+            if isinstance(problem, asyncio.CancelledError) and is_cancelled():
+                raise
             return Outcome(UNKNOWN, failure=facts.Failure(type(problem).__name__, f"its reconcile function failed: {_text(problem)}"))
     return Outcome(UNKNOWN, failure=facts.Failure("Unknown", f"attempt {pending.attempts} of {tool.name} was begun and its end was never seen; the tool is not declared idempotent"))
 
@@ -108,9 +112,9 @@ async def execute(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
     try:
         async with asyncio.timeout(seconds) as timer:
             value = await _called(tool.fn, None, arguments)
-    except asyncio.CancelledError:
-        raise
     except BaseException as problem:
+        if isinstance(problem, asyncio.CancelledError) and is_cancelled():
+            raise
         if isinstance(problem, TimeoutError) and timer.expired():
             return Outcome(ERROR, failure=facts.Failure("TimedOut", f"{tool.name} ran longer than {seconds:g} s; whether it took effect is not known"))
         return Outcome(ERROR, failure=facts.Failure(type(problem).__name__, _text(problem)))
@@ -124,7 +128,7 @@ async def _called(fn: Any, first: Any, arguments: dict[str, Any]) -> Any:
     leading = () if first is None else (first,)
     if inspect.iscoroutinefunction(fn):
         return await fn(*leading, **arguments)
-    result = await asyncio.to_thread(fn, *leading, **arguments)
+    result = await in_thread(functools.partial(fn, *leading, **arguments))
     return await result if isinstance(result, Awaitable) else result
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
@@ -77,6 +78,9 @@ class Process:
         for (S-2.1). ``every`` is called about ten times a second.
         """
         self._stop = asyncio.Event()
+        # A thread for everything that may block at once: a dozen slow tools must not hold up the renewal of leases (S-6.7).
+        threads = self.worker_settings.concurrency + self.effector_settings.concurrency + 8
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="eventlog"))
         self._evict_dead()
         committer = Committer(self.log, after_commit=self._committed)
         self._worker = Worker(self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self.on_error)
