@@ -20,6 +20,7 @@ from ..eventlog.ids import IdMaker
 from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
 from . import facts
+from .evolve import take
 from .intents import fact_id
 from .requests import TurnEnd
 from .run import Activation, RunState, next_attention
@@ -85,7 +86,7 @@ class Appends:
         wakes = (Wake(RETRIES, None),) if activation.failures else ()
         for event in end.staged:
             if type(event) in _FACTS:
-                run.apply(event, 0)
+                take(run, event)
         return self._closing(claim, version, run, events, wakes)
 
     def timers(self, claim: Claim, version: int, activation: Activation, fired: Sequence[facts.TimerFired]) -> AppendRequest:
@@ -95,7 +96,7 @@ class Appends:
     def failure(self, claim: Claim, version: int, run: RunState, activation: Activation, failed: facts.ActivationFailed) -> AppendRequest:
         """The one event a failed turn leaves (S-3.3)."""
         events = self._stage((failed,), activation)
-        run.apply(failed, 0)
+        take(run, failed)
         return self._closing(claim, version, run, events, (Wake(RETRIES, failed.retry_at),))
 
     def blocked(self, claim: Claim, version: int, failure: facts.Failure) -> AppendRequest:

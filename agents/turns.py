@@ -29,6 +29,7 @@ from .appends import Appends, only_arrivals
 from .context import ActivationContext
 from .definitions import Definitions
 from .errors import DefinitionError, ImpossibleHistory, Superseded
+from .evolve import take
 from .failures import failure_of
 from .lifecycle import ActivationState
 from .models import ModelResponse, idempotency_key
@@ -127,7 +128,7 @@ class Turns:
             if isinstance(outcome, LogError):  # an outcome arrived at the same moment; look again with it
                 _lost(outcome)
             for fact in fired:
-                state.run.apply(fact, now)
+                take(state.run, fact, now)
                 state.version += 1
 
     def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Plan:
@@ -196,7 +197,7 @@ class Turns:
             return request
 
         yield from self._commit(state, build)
-        state.run.apply(stored, 0)
+        take(state.run, stored)
         return stored
 
     def _fail(self, claim: Claim, state: StreamState, seq: int, ctx: ActivationContext[Any], problem: Exception, definitions: Definitions) -> Generator[Action, Any, None]:
