@@ -73,9 +73,9 @@ def value_of(value: Any) -> str:
 
 
 def _clock(at: Micros, now: Micros) -> str:
-    """``10:14`` on the same day, otherwise with the date; with seconds when it is less than an hour away."""
+    """``10:14`` on the same day, otherwise with the date; with seconds when it is less than fifty minutes away."""
     text = moment(at)
-    near = text[11:16] if at - now >= 3600 * SECOND or at % (60 * SECOND) == 0 else text[11:19]
+    near = text[11:16] if at - now >= 3000 * SECOND or at % (60 * SECOND) == 0 else text[11:19]
     return near if text[:10] == moment(now)[:10] else f"{text[:10]} {near}"
 
 
@@ -101,7 +101,7 @@ def _model(_: Telling, event: facts.ModelCallCached, __: Micros) -> str:
     tokens = f"  {usage.input_tokens} → {usage.output_tokens} tokens" if usage.input_tokens or usage.output_tokens else ""
     calls = "".join(f"  asks for {call.name}" for call in response.tool_calls[:3])
     attempts = f"  after {response.attempts} attempts" if response.attempts > 1 else ""
-    return f"step {event.step}  {one_line(response.model or event.request.model, _VALUE)}{tokens}{attempts}{calls}  {value_of(response.text)}"
+    return f'step {event.step}  {one_line(response.model or event.request.model, _VALUE)}{tokens}{attempts}{calls}  "{one_line(response.text, 2 * _VALUE)}"'
 
 
 def _read(_: Telling, event: facts.ToolCallCached, __: Micros) -> str:

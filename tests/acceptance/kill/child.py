@@ -1,0 +1,40 @@
+"""`eventlog`, as a child that dies: the real command, taking in inputs two at a time so that the input boundaries are met more than once.
+
+``KILL_HABIT`` makes it one of the wrong programs in ``habits``; ``KILL_COUNTS`` names a file for how often each boundary was met.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from intentlog.effector import inputs
+from intentlog.effector.serving import Serving
+from intentlog.eventlog.cli import main
+
+HELPING = 2
+
+
+def tell_counts(path: Path) -> None:
+    """Write the counts down when the run has ended in an orderly way."""
+    exit_code: Callable[..., int] = Serving._exit_code
+
+    def telling(self: Serving, *arguments: Any) -> int:
+        path.write_text(json.dumps(self._boundaries), "utf-8")
+        return exit_code(self, *arguments)
+
+    Serving._exit_code = telling  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    inputs._HELPING = HELPING  # type: ignore[misc]
+    if "KILL_HABIT" in os.environ:
+        from tests.acceptance.kill.habits import HABITS
+
+        HABITS[os.environ["KILL_HABIT"]]()
+    if "KILL_COUNTS" in os.environ:
+        tell_counts(Path(os.environ["KILL_COUNTS"]))
+    main()
