@@ -305,6 +305,34 @@ class ActivationContext(LinearSteps, Recorded, Generic[S]):
 
     # ── the end of the turn ─────────────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the activation has waited at an ``await``."""
+        return self._activation.is_linear
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether this turn was told to end by a cancellation; explicit agents look at it when they are resumed."""
+        return self._cancel_told or (not self.is_linear and self._activation.cancel is not None and self._activation.turns > 0)
+
+    @property
+    def is_cancelled_before_it_began(self) -> bool:
+        """Nothing to clean up: no turn was committed and nothing is in the journal."""
+        activation = self._activation
+        return activation.cancel is not None and not activation.turns and not activation.turn_now
+
+    def deadline_of(self, waits: Sequence[str]) -> int:
+        """When a suspension of linear code ends by itself: the agent's ``wait_timeout`` after the last of its waits should have."""
+        bounds = [self.now_us]
+        for wait in waits:
+            intent = self._run.intents.get(wait)
+            bounds.append(intent.expires_at if intent is not None else self._bounds.get(wait) or self._activation.timers.get(wait, 0))
+        return max(bounds) + self._definitions.agent.wait_timeout_us
+
+    def next_input(self, payload: Any) -> facts.InputReceived:
+        """The input of the activation that continues this one."""
+        return self._definitions.received(f"continued|{self.stream}|{self.seq}", payload, self._activation.input.reply_to)
+
     def position(self) -> tuple[int, int]:
         """The next step's and the next read's ordinals."""
         return self.step_index, self._index

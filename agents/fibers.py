@@ -9,6 +9,7 @@ order was while it happened (S-7.6).
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -60,8 +61,11 @@ def fork(children: Sequence[Coroutine[Any, Any, Any]], first: bool) -> Generator
     return ends
 
 
-class Blocked(Exception):  # noqa: N818 - a result
+@attrs.frozen
+class Parked:
     """Every fiber waits for something that has no outcome yet."""
+
+    waits: tuple[str, ...]
 
 
 class Script(Protocol):
@@ -95,15 +99,22 @@ class _Fiber:
         self.first = False
 
 
-def run_fibers(main: Coroutine[Any, Any, Any], script: Script, foreign: Callable[[Any, object], BaseException]) -> Generator[Request, Any, Any]:
-    """Run ``main`` and what it forks until it returns; raises ``Blocked`` when it waits for what has no outcome yet.
+class Fibers:
+    """A main coroutine and what it forks. ``foreign(coroutine, awaited)`` makes the error for an awaitable nobody here knows."""
 
-    Yields requests to the driver. ``foreign(coroutine, awaited)`` makes the error for an awaitable nobody here knows.
-    """
-    root = _Fiber(main, None, 0)
-    ready: deque[tuple[_Fiber, Any, BaseException | None]] = deque([(root, None, None)])
-    parked: dict[_Fiber, None] = {}
-    try:
+    def __init__(self, main: Coroutine[Any, Any, Any], script: Script, foreign: Callable[[Any, object], BaseException]) -> None:
+        self._root = _Fiber(main, None, 0)
+        self._script = script
+        self._foreign = foreign
+        self._ready: deque[tuple[_Fiber, Any, BaseException | None]] = deque([(self._root, None, None)])
+        self._parked: dict[_Fiber, None] = {}
+
+    def run(self) -> Generator[Request, Any, Any]:
+        """Run until the main coroutine returns, and give its value; or ``Parked`` when it waits for what has no outcome yet.
+
+        Yields requests to the driver. Raises what the main coroutine raised.
+        """
+        ready, root = self._ready, self._root
         while True:
             while ready:
                 fiber, value, error = ready.popleft()
@@ -112,11 +123,11 @@ def run_fibers(main: Coroutine[Any, Any, Any], script: Script, foreign: Callable
                 except StopIteration as stop:
                     if fiber is root:
                         return stop.value
-                    _ended(fiber, End(fiber.place, stop.value), ready, parked, script)
+                    self._ended(fiber, End(fiber.place, stop.value))
                 except (Exception, StepCancelled) as raised:
                     if fiber is root:
                         raise
-                    _ended(fiber, End(fiber.place, None, raised), ready, parked, script)
+                    self._ended(fiber, End(fiber.place, None, raised))
                 else:
                     if isinstance(wanted, REQUESTS):
                         try:
@@ -125,85 +136,84 @@ def run_fibers(main: Coroutine[Any, Any, Any], script: Script, foreign: Callable
                             ready.appendleft((fiber, None, failure))
                         else:
                             ready.appendleft((fiber, answer, None))
-                    elif isinstance(wanted, WaitFor):
-                        fiber.wait = wanted.wait
-                        parked[fiber] = None
-                    elif isinstance(wanted, Fork):
-                        _fork(fiber, wanted, ready)
                     else:
-                        ready.appendleft((fiber, None, foreign(fiber.coroutine, wanted)))
-            _serve(root, ready, parked, script)
-    finally:
-        for fiber in [*parked, *(fiber for fiber, _, _ in ready)]:
-            fiber.coroutine.close()
-        main.close()
+                        self._take(fiber, wanted)
+            if not self._serve():
+                return Parked(tuple(fiber.wait for fiber in self._parked))
 
+    def close(self) -> None:
+        """Close every coroutine, innermost first. Agent code that will not be closed is left to the collector."""
+        for fiber in [*self._parked, *(fiber for fiber, _, _ in self._ready), self._root]:
+            with contextlib.suppress(BaseException):  # the turn is over: whatever its clean-up raises changes nothing any more
+                fiber.coroutine.close()
 
-def _serve(root: _Fiber, ready: deque[Any], parked: dict[_Fiber, None], script: Script) -> None:
-    """Make the next fiber ready; raises ``Blocked`` when there is none."""
-    while True:
-        found = script.next_outcome([fiber.wait for fiber in parked])
-        if isinstance(found, BaseException):
-            _interrupt(root, found, ready, parked, script)
-            return
-        if found is not None:
-            fiber = next(each for each in parked if each.wait == found)
-            del parked[fiber]
-            fiber.wait = ""
-            ready.append((fiber, None, None))
-            return
-        if not script.next_epoch():
-            raise Blocked
-
-
-def _interrupt(root: _Fiber, error: BaseException, ready: deque[Any], parked: dict[_Fiber, None], script: Script) -> None:
-    """Throw ``error`` into the main fiber where it waits; what it had forked is cancelled."""
-    _cancel(root.open, parked, script)
-    root.open, root.ends = [], []
-    parked.pop(root, None)
-    if root.wait:
-        script.abandoned([root.wait])
-        root.wait = ""
-    ready.append((root, None, error))
-
-
-def _fork(fiber: _Fiber, wanted: Fork, ready: deque[Any]) -> None:
-    fiber.first = wanted.first
-    fiber.ends = []
-    fiber.open = [_Fiber(child, fiber, place) for place, child in enumerate(wanted.children)]
-    if not fiber.open:
-        ready.append((fiber, [], None))
-    ready.extend((child, None, None) for child in fiber.open)
-
-
-def _ended(fiber: _Fiber, end: End, ready: deque[Any], parked: dict[_Fiber, None], script: Script) -> None:
-    parent = fiber.parent
-    if parent is None or fiber not in parent.open:  # cancelled meanwhile
-        return
-    parent.open.remove(fiber)
-    parent.ends.append(end)
-    if parent.first and parent.open:
-        losers, parent.open = parent.open, []
-        remaining = [entry for entry in ready if entry[0] not in losers]
-        ready.clear()
-        ready.extend(remaining)
-        _cancel(losers, parked, script)
-    if not parent.open:
-        ready.append((parent, parent.ends, None))
-
-
-def _cancel(fibers: Sequence[_Fiber], parked: dict[_Fiber, None], script: Script) -> None:
-    """Close fibers and all they forked, innermost first; a cancelled fiber may clean up, but not wait."""
-    for fiber in fibers:
-        _cancel(fiber.open, parked, script)
-        fiber.open = []
-        parked.pop(fiber, None)
-        try:
-            fiber.coroutine.throw(StepCancelled())
-        except (StepCancelled, StopIteration):
-            pass
+    def _take(self, fiber: _Fiber, wanted: object) -> None:
+        if isinstance(wanted, WaitFor):
+            fiber.wait = wanted.wait
+            self._parked[fiber] = None
+        elif isinstance(wanted, Fork):
+            fiber.first, fiber.ends = wanted.first, []
+            fiber.open = [_Fiber(child, fiber, place) for place, child in enumerate(wanted.children)]
+            if not fiber.open:
+                self._ready.append((fiber, [], None))
+            self._ready.extend((child, None, None) for child in fiber.open)
         else:
-            fiber.coroutine.close()
-        if fiber.wait:
-            script.abandoned([fiber.wait])
-            fiber.wait = ""
+            self._ready.appendleft((fiber, None, self._foreign(fiber.coroutine, wanted)))
+
+    def _serve(self) -> bool:
+        """Make the next fiber ready; ``False`` when there is none."""
+        while True:
+            found = self._script.next_outcome([fiber.wait for fiber in self._parked])
+            if isinstance(found, BaseException):
+                self._interrupt(found)
+                return True
+            if found is not None:
+                fiber = next(each for each in self._parked if each.wait == found)
+                del self._parked[fiber]
+                fiber.wait = ""
+                self._ready.append((fiber, None, None))
+                return True
+            if not self._script.next_epoch():
+                return False
+
+    def _interrupt(self, error: BaseException) -> None:
+        """Throw ``error`` into the main fiber where it waits; what it had forked is cancelled."""
+        root = self._root
+        self._cancel(root.open)
+        root.open, root.ends = [], []
+        self._parked.pop(root, None)
+        if root.wait:
+            self._script.abandoned([root.wait])
+            root.wait = ""
+        self._ready.append((root, None, error))
+
+    def _ended(self, fiber: _Fiber, end: End) -> None:
+        parent = fiber.parent
+        if parent is None or fiber not in parent.open:  # cancelled meanwhile
+            return
+        parent.open.remove(fiber)
+        parent.ends.append(end)
+        if parent.first and parent.open:
+            losers, parent.open = parent.open, []
+            kept = [entry for entry in self._ready if entry[0] not in losers]
+            self._ready.clear()
+            self._ready.extend(kept)
+            self._cancel(losers)
+        if not parent.open:
+            self._ready.append((parent, parent.ends, None))
+
+    def _cancel(self, fibers: Sequence[_Fiber]) -> None:
+        """End fibers and all they forked, innermost first; a cancelled fiber may clean up, but not wait."""
+        for fiber in fibers:
+            self._cancel(fiber.open)
+            fiber.open = []
+            self._parked.pop(fiber, None)
+            try:
+                fiber.coroutine.throw(StepCancelled())
+            except (StepCancelled, StopIteration):
+                pass
+            else:
+                fiber.coroutine.close()
+            if fiber.wait:
+                self._script.abandoned([fiber.wait])
+                fiber.wait = ""

@@ -115,12 +115,12 @@ class Turns:
         if activation is not None and activation.state is ActivationState.SUSPENDED:
             yield from self._fire_timers(claim, state, activation, now)
         if activation is None or activation.state in _WAITING or activation.retry_at > now:
-            yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh.version, fresh.run))
+            yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh))
             return 0
         return (yield from self._turn(claim, state, activation, now))
 
     def _fire_timers(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Generator[Action, Any, None]:
-        fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now]
+        fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now and timer in activation.waits]
         if not fired and activation.deadline <= now:
             fired = [facts.TimerFired(activation.seq, "", activation.deadline)]
         if fired:
@@ -128,17 +128,18 @@ class Turns:
             if isinstance(outcome, LogError):  # an outcome arrived at the same moment; look again with it
                 _lost(outcome)
             for fact in fired:
-                take(state.run, fact, now)
                 state.version += 1
+                state.run.at = state.version
+                take(state.run, fact, now)
 
     def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Plan:
         definitions = self.app.definitions[claim.name.split("-", 1)[0]]
-        ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.state, claim.name, activation.turn_now or now, activation.turn_seen if activation.turn_now else state.version)
-        seq = activation.seq
+        ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.begun_with(activation), claim.name, activation.turn_now or now, activation.turn_seen if activation.turn_now else state.version)
+        seq, folder = activation.seq, self.folders[definitions.agent.name]
         try:
             end = yield from self._drive(claim, state, ctx)
             self.boundary("turn.decided", claim.name)
-            yield from self._commit(state, lambda fresh: self.appends.turn(claim, fresh.version, fresh.run, fresh.run.open[seq], end))
+            yield from self._commit(state, lambda fresh: self.appends.turn(claim, fresh, folder, fresh.run.open[seq], end))
         except (LogUnavailable, StoreSchemaError):
             raise
         except Exception as problem:
@@ -197,6 +198,7 @@ class Turns:
             return request
 
         yield from self._commit(state, build)
+        state.run.at = state.version
         take(state.run, stored)
         return stored
 
@@ -210,7 +212,7 @@ class Turns:
             retry_at = agent.retry.retry_at(attempt, problem, self.clock())
             holds = retry_at is None and agent.on_parked == "wait"
             failed = facts.ActivationFailed(seq, activation.input.input_id, attempt, failure_of(problem), step, index, retry_at, holds)
-            return self.appends.failure(claim, fresh.version, fresh.run, activation, failed)
+            return self.appends.failure(claim, fresh, self.folders[agent.name], activation, failed)
 
         # A fold that a refused append was built on has moved past the log; a failure is built on a fresh one.
         fresh: StreamState = yield Load(state.stream)
