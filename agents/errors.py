@@ -23,6 +23,7 @@
     ├── ActivationCancelled                   the activation, or the one waited for, was cancelled
     └── RetryableAgentError                   the turn may succeed later
         ├── TurnTimedOut                      the turn ran longer than the agent's turn timeout (S-3.3)
+        ├── AgentExited                       agent code raised what is no ``Exception``: SystemExit, a cancellation, …
         └── ModelFailed                       the provider did not answer within the client's own retries (S-4.6)
 
 ``Superseded`` and ``TurnOver`` stand outside the tree on purpose: they end a turn and are never an ``Exception``.
@@ -150,6 +151,10 @@ class TurnOver(BaseException):  # noqa: N818 - control flow
 
 class TurnTimedOut(RetryableAgentError):
     """The turn ran longer than the agent's turn timeout."""
+
+
+class AgentExited(RetryableAgentError):
+    """Agent code raised SystemExit, CancelledError or another exception that ends more than a turn."""
 
 
 class ModelFailed(RetryableAgentError):

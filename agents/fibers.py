@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from .errors import AgentExited, Superseded
 from .requests import REQUESTS, Request
 
 
@@ -128,6 +129,10 @@ class Fibers:
                     if fiber is root:
                         raise
                     self._ended(fiber, End(fiber.place, None, raised))
+                except (GeneratorExit, KeyboardInterrupt, Superseded):
+                    raise
+                except BaseException as raised:  # it would end the worker, and with it every other key's turn
+                    raise AgentExited(f"agent code raised {type(raised).__name__}: {raised}") from raised
                 else:
                     if isinstance(wanted, REQUESTS):
                         try:

@@ -28,7 +28,7 @@ from .app import App
 from .appends import Appends, only_arrivals
 from .context import ActivationContext
 from .definitions import Definitions
-from .errors import DefinitionError, ImpossibleHistory, Superseded
+from .errors import DefinitionError, ImpossibleHistory, Superseded, TurnTimedOut
 from .evolve import take
 from .failures import failure_of
 from .lifecycle import ActivationState
@@ -159,6 +159,8 @@ class Turns:
             while True:
                 try:
                     answer = yield from (self._model(claim, state, ctx, request) if type(request) is NeedModel else self._read(claim, state, ctx, request))  # type: ignore[arg-type]
+                except TurnTimedOut:  # nothing agent code could catch and go on from: the turn is over
+                    raise
                 except Exception as problem:
                     request = core.throw(problem)
                 else:
