@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import sysconfig
 from collections.abc import Coroutine, Generator
 from typing import Any
 
@@ -55,11 +56,12 @@ def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]
 
 
 def _foreign(ctx: ActivationContext[Any], coroutine: Any, awaited: object) -> BaseException:
-    """Names the innermost line of agent code that awaits ``awaited``; agent code does not survive it by catching it."""
+    """Names the innermost line of agent code that awaits ``awaited``; the line of a library it calls only when there is no other."""
     place, line = "", ""
+    libraries = tuple({path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib", "platlib")})
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None)
-        if frame is not None and not frame.f_code.co_filename.startswith("<"):
+        if frame is not None and not frame.f_code.co_filename.startswith("<") and not (place and frame.f_code.co_filename.startswith(libraries)):
             candidate = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
             if not place or "await" in candidate:
                 place, line = f"{frame.f_code.co_filename}:{frame.f_lineno}", candidate

@@ -80,18 +80,19 @@ class Appends:
             stored = codec.decode(event.type, event.schema, event.data)
         return AppendRequest((StreamAppend(claim.name, (event,), version),), (_fence(claim),)), stored
 
-    def turn(self, claim: Claim, state: StreamState, folder: Folder, activation: Activation, end: TurnEnd) -> AppendRequest:
+    def turn(self, claim: Claim, state: StreamState, folder: Folder, activation: Activation, end: TurnEnd, last: bool) -> AppendRequest:
         """A turn's one append (S-3.2): everything it staged, its closing fact, the next wake-up and the lease's end.
 
-        Inputs for other streams and the reply to a waiting one are parts of it. ``state`` is folded over the very bytes that
+        The lease is kept when the stream is due at once, unless this is the ``last`` turn of its lane. Inputs for other streams and the reply to a waiting one are parts of it. ``state`` is folded over the very bytes that
         are appended, so that what is live equals what will be read (S-8.1).
         """
         version = state.version
         events = self._stage(end.staged, activation, end.arguments)
         _fold(folder, state, events)
-        wakes = (Wake(TURNS, next_attention(state.run)), *((Wake(RETRIES, None),) if activation.failures else ()))
+        attention = next_attention(state.run)
+        wakes = (Wake(TURNS, attention), *((Wake(RETRIES, None),) if activation.failures else ()))
         parts = [StreamAppend(claim.name, events, version, wakes), *self._sends(end, activation), *self._reply(claim, activation, end)]
-        return AppendRequest(parts, (_fence(claim, release=True),))
+        return AppendRequest(parts, (_fence(claim, release=last or attention != 0),))
 
     def _sends(self, end: TurnEnd, activation: Activation) -> list[StreamAppend]:
         correlation, causation = activation.input_event_id, trigger(activation)

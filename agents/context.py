@@ -215,7 +215,7 @@ class ActivationContext(LinearSteps, Recorded, Generic[S]):
         ``key`` names it by business key instead of by position (S-5.3). Raises ``ArgumentRefused``, ``UnknownTool``,
         ``IntentConflict`` or ``IntentDrift``.
         """
-        found = used if isinstance(used, Tool) else self._definitions.tools.named(used)
+        found = self._definitions.tools.known(used) if isinstance(used, Tool) else self._definitions.tools.named(used)
         if not found.side_effect:
             raise WrongToolKind(f"{found.name} is read-only: run it with await ctx.run_tool({found.name!r}, …)")
         plain, encoded = canonical_arguments(self._definitions.codec, found, args, named)
@@ -264,14 +264,14 @@ class ActivationContext(LinearSteps, Recorded, Generic[S]):
         self._definitions.check_domain_event(event)
         if self.sealed:
             raise TurnOver
+        if self.state is not None:  # first, for an event that its applier cannot take must not be staged
+            self.state = self.state.apply(event)  # type: ignore[assignment]
         place = self._emitted
         self._emitted += 1
         if place < len(self._activation.emitted) and self._activation.is_linear:
             self._match_emitted(place, event)
         else:
             self.staged.append(event)
-        if self.state is not None:
-            self.state = self.state.apply(event)  # type: ignore[assignment]
 
     def _match_emitted(self, place: int, event: object) -> None:
         """An event that an earlier turn recorded: the same again, or the code has left its path."""
@@ -338,10 +338,14 @@ class ActivationContext(LinearSteps, Recorded, Generic[S]):
         return self.step_index, self._index
 
     def waits(self) -> tuple[str, ...]:
-        """What a suspension waits for: open intents and timers of earlier turns, business-keyed intents met again, and this turn's own."""
-        intents = self._run.intents
-        earlier = [i for i in self._activation.intents if i in intents and intents[i].settled is None]
-        earlier += self._activation.timers
+        """What a suspension waits for: what the last one was not told of, open intents and timers, business-keyed intents met again, this turn's own.
+
+        An outcome that came after the last wait was over, and before this one, is there already when this one is recorded (S-7.2).
+        """
+        intents, activation = self._run.intents, self._activation
+        earlier = [wait for wait in activation.waits if wait not in activation.results]
+        earlier += [i for i in activation.intents if i in intents and intents[i].settled is None]
+        earlier += activation.timers
         return tuple(dict.fromkeys([*earlier, *self._joined, *self._new_intents, *self._new_timers]))
 
     def unreached(self) -> StepDrift | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -97,14 +98,25 @@ class Definitions:
     def exception(self, failure: facts.Failure) -> BaseException:
         """The recorded exception, of the same type when it is a built-in one, with the same text, live and replayed."""
         kind = getattr(builtins, failure.type, None)
-        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError):
-            return kind(failure.message)
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, StopIteration | StopAsyncIteration):
+            made = _raised_as(kind, failure.message)
+            if made is not None and str(made) == failure.message:
+                return made
         return ReadFailed(failure.type, failure.message)
 
     def check_domain_event(self, event: object) -> None:
         """Raise ``DefinitionError`` unless ``event`` is of a registered class that is not one of the runtime's."""
         if type(event) in _FACTS or not self.codec.knows(type(event)):
             raise DefinitionError(f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in App(events=[…]) if it lives in another module.")
+
+
+def _raised_as(kind: type[Exception], message: str) -> Exception | None:
+    try:
+        if issubclass(kind, KeyError):  # its text is the repr of the key
+            return kind(ast.literal_eval(message))
+        return kind(message) if message else kind()
+    except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError):  # it takes more than a text
+        return None
 
 
 _LEAVES: Final = frozenset({str, int, float, bool, bytes, type(None)})

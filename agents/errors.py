@@ -18,6 +18,7 @@
     │   ├── IntentConflict                    same business key, other content (S-5.3)
     │   ├── JournalMiss                       replay reached a step that was never recorded (S-4.2)
     │   ├── ImpossibleHistory                 events that no run of the state machine could have written
+    │   │   └── FoldFailed                    an applier raised when it was given a recorded event
     │   └── EffectFailed                      the outcome of an effect, when the agent did not handle it
     │       ├── EffectErrored, EffectRejected, EffectExpired, EffectCancelled, EffectUnknown, EffectTimedOut
     ├── ActivationCancelled                   the activation, or the one waited for, was cancelled
@@ -111,6 +112,10 @@ class JournalMiss(TerminalAgentError):
 
 class ImpossibleHistory(TerminalAgentError):
     """Events that no run of the state machine could have written."""
+
+
+class FoldFailed(ImpossibleHistory):
+    """An applier raised when it was given a recorded event: as this code has it, that cannot have happened."""
 
 
 class EffectFailed(TerminalAgentError):

@@ -135,6 +135,11 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     if fact.mode == LINEAR:
         activation.epochs.append(Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted)))
     ready = _ready(run, activation)
+    if run.late and ready:  # waited for after all
+        run.late = tuple(intent_id for intent_id in run.late if intent_id not in ready)
+        for intent_id in ready:
+            if intent_id in run.intents:
+                run.intents[intent_id].late = False
     cancelled = activation.cancel is not None and activation.cancel_at > fact.seen
     if cancelled or (ready and (len(ready) == len(fact.waits) or fact.mode != "all")):
         activation.state, activation.results = RESUMABLE, ready
@@ -150,9 +155,9 @@ def _completed(run: RunState, fact: facts.Completed, _: int) -> None:
     _finish(run, fact.seq, "activation.completed")
 
 
-def _continued(run: RunState, fact: facts.Continued, recorded_at: int) -> None:
+def _continued(run: RunState, fact: facts.Continued, _: int) -> None:
     _finish(run, fact.seq, "activation.continued")
-    _received(run, fact.input, recorded_at)
+    _received(run, fact.input, fact.now)
     run.line.insert(0, run.line.pop())
 
 

@@ -26,7 +26,12 @@ class RetryPolicy:
         >>> [RetryPolicy().delay(n).total_seconds() for n in (1, 2, 3)]
         [1.0, 2.0, 4.0]
         """
-        return min(self.first * self.factor ** min(attempt - 1, 60), self.longest)
+        delay = self.first
+        for _ in range(attempt - 1):
+            if delay >= self.longest or self.factor == 1:  # looked at on the way: the power alone may be more than a timedelta holds
+                break
+            delay *= self.factor
+        return min(delay, self.longest)
 
     def retry_at(self, attempt: int, error: BaseException, now: Micros) -> Micros | None:
         """The moment of the next attempt, or ``None`` to park: the error cannot heal, or it was the last attempt."""

@@ -13,7 +13,7 @@ from ..eventlog.fingerprint import fingerprint
 from ..eventlog.log import Snapshot
 from . import facts
 from .definitions import Definitions
-from .errors import ImpossibleHistory
+from .errors import FoldFailed, ImpossibleHistory
 from .evolve import APPLY
 from .run import Activation, RunState
 
@@ -82,6 +82,8 @@ class Folder:
             raise problem.at(into.stream, version) from problem
         except ImpossibleHistory as problem:
             raise ImpossibleHistory(f"{into.stream} version {version}: {problem}") from problem
+        except Exception as problem:  # a user's applier; it stops this stream, not the worker
+            raise FoldFailed(f"{into.stream} version {version}: the applier of {kind} raised {type(problem).__name__}: {problem}") from problem
         into.state, into.version = state, version
         if bases:
             into.bases = {seq: base for seq, base in bases.items() if seq in open_}

@@ -188,6 +188,12 @@ class ToolSet:
             raise UnknownTool(f"Unknown tool {name!r}. This app knows: {known}. Add it with App(tools=[…]).")
         return found
 
+    def known(self, used: Tool) -> Tool:
+        """``used`` itself; raises ``UnknownTool`` unless it is the one registered under its name: the effector would not find it."""
+        if self._tools.get(used.name) is not used:
+            raise UnknownTool(f"The tool {used.name!r} of {used.fn.__module__} is not one of this app's. Add it with App(tools=[…]).")
+        return used
+
     def __iter__(self) -> Any:
         return iter(self._tools.values())
 

@@ -82,7 +82,7 @@ class Worker:
 
     def stop(self) -> None:
         """Take no more streams; ``run`` returns when the turns under way have ended."""
-        self._stopping = True
+        self._stopping = self._turns.draining = True
         self._wakeup.set()
 
     async def run(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import attrs
@@ -128,7 +128,7 @@ def effects_once(case: Case) -> Iterator[str]:
             yield f"S-6.5: {name} took effect {moved[intent.intent_id]} times"
         if left.statuses.get(intent.intent_id) == "OK" and moved[intent.intent_id] != 1:
             yield f"S-6.1: {name} is OK and took effect {moved[intent.intent_id]} times"
-        broken = sum(intent.intent_id in life.left.interrupted for life in case.lives if life.killed)
+        broken = times_interrupted(case, intent.intent_id)
         repeats = broken if kind == "idempotent" else 0
         if left.attempts[intent.intent_id] != 1 + repeats:
             yield f"S-6.5: {name} has {left.attempts[intent.intent_id]} attempts; it was interrupted {broken} times"
@@ -141,6 +141,12 @@ def effects_once(case: Case) -> Iterator[str]:
             yield f"S-6.6: {stream}: effects came in the order {order}, staged were {line}"
     for stranger in set(calls) - {intent.intent_id for _, intent in staged}:
         yield f"S-5.4: {stranger} was carried out and is not staged"
+
+
+def times_interrupted(case: Case, intent_id: str) -> int:
+    """How many lives were killed in an attempt of their own; one that died before it came so far left the same attempt open."""
+    attempts = [0, *(life.left.attempts[intent_id] for life in case.lives)]
+    return sum(life.killed and now > before and intent_id in life.left.interrupted for life, (before, now) in zip(case.lives, pairwise(attempts), strict=True))
 
 
 def statuses_as_they_must_be(case: Case) -> Iterator[str]:
@@ -180,7 +186,7 @@ def _expected(left: Read, stream: str, orders: list[Order]) -> tuple[list[str], 
         text = f"answer to the risk of {order.order} at answer to the price of {order.order}, {len(order.order)} left"
         types += ["tool_call.cached", "model_call.cached", "model_call.cached", *FIRST]
         state = state.apply(Priced(order.order, text))
-        unclear = ("reserve", "pay") if (status["reserve"], status["pay"]) != ("OK", "OK") else ()
+        unclear: tuple[str, ...] = ("reserve", "pay") if (status["reserve"], status["pay"]) != ("OK", "OK") else ()
         if not unclear:
             types += ["model_call.cached", *SECOND]
             state = state.apply(Paid(order.order, f"receipt-{ids['pay'][:8]}"))

@@ -74,9 +74,9 @@ class Unclear:
 
 class Orders(Aggregate):
     priced: tuple[str, ...] = ()
-    receipts: dict[str, str] = {}  # noqa: RUF012 - an attrs field: its default is never changed
+    receipts: dict[str, str] = {}
     closed: tuple[str, ...] = ()
-    unclear: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
+    unclear: dict[str, tuple[str, ...]] = {}
 
     @applies(Priced)
     def _(self, priced: Priced) -> Orders:

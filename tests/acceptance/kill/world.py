@@ -6,8 +6,9 @@ import json
 import select
 import socketserver
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,6 +47,11 @@ class World:
     def callers_of(self, *what: str) -> Counter[tuple[str, str]]:
         """How often each caller asked for each key."""
         return Counter((call.caller, call.key) for call in self.calls if call.what in what)
+
+    def wait_for(self, calls: int, ended: Callable[[], bool]) -> None:
+        """Until so many calls have arrived, or whoever makes them has ended."""
+        while len(self.calls) < calls and not ended():
+            time.sleep(0.001)
 
     def answer(self, request: dict[str, Any], connection: Any) -> dict[str, Any] | None:
         """What ``request`` gets; ``None`` when nobody is there any more."""

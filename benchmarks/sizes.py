@@ -1,0 +1,35 @@
+"""How much is measured: ``FULL`` for figures that count, ``QUICK`` for a look, ``TINY`` to see that everything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import attrs
+
+Told: TypeAlias = Callable[[str], None]
+"""Is told what is being measured now."""
+
+
+@attrs.frozen
+class Sizes:
+    """One run's amounts."""
+
+    rounds: int
+    #: P1: activations of ours, units of each rival.
+    activations: int
+    rival_units: int
+    #: P2: events of the stream.
+    events: int
+    #: P4: ages of a key in activations, each followed by a window that is weighed.
+    ages: tuple[int, ...]
+    window: int
+    #: P7: events of the log.
+    long_log: int
+    #: Whether the figures may be held against the committed ratios.
+    counts: bool = True
+
+
+FULL: Final = Sizes(rounds=5, activations=6_000, rival_units=150, events=20_000, ages=(10, 1_000, 9_500), window=500, long_log=1_000_000)
+QUICK: Final = Sizes(rounds=2, activations=2_000, rival_units=20, events=20_000, ages=(10, 400, 800), window=200, long_log=100_000, counts=False)
+TINY: Final = Sizes(rounds=1, activations=60, rival_units=2, events=600, ages=(2, 10), window=4, long_log=2_500, counts=False)
