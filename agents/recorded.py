@@ -34,7 +34,7 @@ class Recorded:
         self.step_index += 1
         recorded = self._activation.kinds.get(step)
         if recorded is not None and recorded != kind:
-            self._fail(StepDrift(self._place(step), self._shown_at(step, recorded), f"{kind} {shown}", "the kind of step"))
+            self._fail(StepDrift(self._place(step), self._shown_at(step, recorded), f"{kind} {shown}"))
         return step
 
     def _shown_at(self: ActivationContext[Any], step: int, kind: str) -> str:
