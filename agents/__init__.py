@@ -31,6 +31,8 @@ _WHERE = {
     "App": "app",
     "Committer": "committer",
     "Complete": "outcome",
+    "ContinueWith": "linear",
+    "Verdict": "linear",
     "EffectResult": "outcome",
     "Failure": "facts",
     "Input": "app",

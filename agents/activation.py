@@ -7,6 +7,7 @@ refused with the line that did it (S-4.8). The shell that answers is a ``match``
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sysconfig
 from collections.abc import Coroutine, Generator
@@ -14,9 +15,12 @@ from typing import Any
 
 from . import facts
 from .context import ActivationContext
-from .errors import AgentExited, DefinitionError, ForeignAwait, Superseded
+from .errors import ActivationCancelled, DefinitionError, ForeignAwait
+from .fibers import Fibers, Parked
+from .linear import ContinueWith
 from .outcome import Complete, Suspend
-from .requests import REQUESTS, Answer, Request, TurnEnd
+from .requests import Answer, Request, TurnEnd
+from .run import LINEAR
 
 
 def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]:
@@ -27,44 +31,31 @@ def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]
     something that is not a step. Closing the generator closes the agent's coroutine.
     """
     agent = ctx._definitions.agent
+    if ctx.is_cancelled_before_it_began:
+        return _end(ctx, ActivationCancelled(""))
     coroutine = agent.fn(ctx, ctx.input) if agent.takes_input else agent.fn(ctx)
     if not isinstance(coroutine, Coroutine):
         raise DefinitionError(f"agent {agent.name} returned {type(coroutine).__name__} instead of a coroutine")
+    fibers = Fibers(coroutine, ctx, functools.partial(_foreign, ctx))
     try:
-        result = yield from _drive(ctx, coroutine)
-    finally:
-        coroutine.close()
-    if ctx.fault is not None:  # agent code caught it and went on; what it staged must not be committed
-        raise ctx.fault
-    unreached = ctx.unreached()
-    if unreached is not None:
-        raise unreached
-    return _close(ctx, result)
-
-
-def _drive(ctx: ActivationContext[Any], coroutine: Coroutine[Any, Any, Any]) -> Generator[Request, Answer, Any]:
-    answer: Any = None
-    error: BaseException | None = None
-    while True:
         try:
-            wanted = coroutine.send(answer) if error is None else coroutine.throw(error)
-        except StopIteration as stop:
-            return stop.value
-        except (Exception, GeneratorExit, KeyboardInterrupt, Superseded):
-            raise
-        except BaseException as raised:  # it would end the worker, and with it every other key's turn
-            raise AgentExited(f"agent code raised {type(raised).__name__}: {raised}") from raised
-        answer, error = None, None
-        if isinstance(wanted, REQUESTS):
-            try:
-                answer = yield wanted
-            except Exception as raised:
-                error = raised
-        else:
-            error = ctx.fault = ctx.fault or _foreign(ctx, coroutine, wanted)
+            result = yield from fibers.run()
+        except ActivationCancelled as cancelled:
+            if not ctx.was_cancelled:
+                raise
+            result = cancelled
+        if ctx.fault is not None:  # agent code caught it and went on; what it staged must not be committed
+            raise ctx.fault
+        unreached = ctx.unreached()
+        if unreached is not None:
+            raise unreached
+        return _end(ctx, result)
+    finally:
+        ctx.sealed = True
+        fibers.close()
 
 
-def _foreign(ctx: ActivationContext[Any], coroutine: Any, awaited: object) -> ForeignAwait:
+def _foreign(ctx: ActivationContext[Any], coroutine: Any, awaited: object) -> BaseException:
     """Names the innermost line of agent code that awaits ``awaited``; the line of a library it calls only when there is no other."""
     place, line = "", ""
     libraries = tuple({path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -75,20 +66,31 @@ def _foreign(ctx: ActivationContext[Any], coroutine: Any, awaited: object) -> Fo
             if not place or "await" in candidate:
                 place, line = f"{frame.f_code.co_filename}:{frame.f_lineno}", candidate
         coroutine = getattr(coroutine, "cr_await", None)
-    return ForeignAwait(
+    ctx.fault = ctx.fault or ForeignAwait(
         f"{ctx.stream}, activation {ctx.seq}: agent code awaited {type(awaited).__name__ if awaited is not None else 'the event loop'}, which no log records\n"
         f"  {place}: {line}\n"
         "  Await a durable step instead: ctx.call_model, ctx.run_tool, or await ctx.run(fn, …) for any other read; to wait, return Suspend(timeout=…)."
     )
+    return ctx.fault
 
 
-def _close(ctx: ActivationContext[Any], result: object) -> TurnEnd:
+def _end(ctx: ActivationContext[Any], result: object) -> TurnEnd:
     step, index = ctx.position()
-    closing: facts.Suspended | facts.Completed
-    if isinstance(result, Suspend):
+    closing: facts.Suspended | facts.Completed | facts.Continued
+    now, seen, code = ctx.now_us, ctx.seen, ctx.version
+    if isinstance(result, Parked):
+        closing = facts.Suspended(ctx.seq, now, step, index, result.waits, LINEAR, ctx.deadline_of(result.waits), b"", "", seen, code)
+    elif isinstance(result, Suspend):
+        if ctx.is_linear:
+            raise DefinitionError(f"{ctx.stream}: an activation that has waited at an await cannot end its turn with Suspend; choose one style for an agent")
         wait = result.length(ctx._definitions.agent.wait_timeout_us)
-        closing = facts.Suspended(ctx.seq, ctx.now_us, step, index, ctx.waits(), result.wait, ctx.now_us + wait, result.snapshot, result.adapter, ctx.seen)
+        closing = facts.Suspended(ctx.seq, now, step, index, ctx.waits(), result.wait, now + wait, result.snapshot, result.adapter, seen, code)
+    elif isinstance(result, ContinueWith):
+        began = ctx.next_input(result.payload)
+        closing = facts.Continued(ctx.seq, now, step, index, began, seen, code)
+    elif isinstance(result, ActivationCancelled):
+        closing = facts.Completed(ctx.seq, now, step, index, None, seen, code, True)
     else:
         output = result.output if isinstance(result, Complete) else result
-        closing = facts.Completed(ctx.seq, ctx.now_us, step, index, output, ctx.seen)
-    return TurnEnd((*ctx.staged, closing), closing, ctx.arguments)
+        closing = facts.Completed(ctx.seq, now, step, index, output, seen, code)
+    return TurnEnd((*ctx.staged, closing), closing, ctx.arguments, tuple(ctx.sends))

@@ -62,6 +62,8 @@ class _AggregateMeta(type):
         made.__appliers__ = inherited | namespace.appliers  # type: ignore[attr-defined]
         if bases:
             made = attrs.define(frozen=True, slots=False, kw_only=True)(made)
+            plain = all(f.init and f.converter is None and f.validator is None and f.alias == f.name for f in attrs.fields(made))
+            made.__evolves_plainly__ = plain and not any(hasattr(made, hook) for hook in ("__attrs_pre_init__", "__attrs_post_init__", "__attrs_init__"))
             missing = [field.name for field in attrs.fields(made) if field.default is attrs.NOTHING]
             if missing:
                 raise DefinitionError(f"aggregate {name}: {', '.join(missing)} need a default: the state before the first event")
@@ -72,10 +74,17 @@ class Aggregate(metaclass=_AggregateMeta):
     """Base class; a subclass's annotated fields are its state."""
 
     __appliers__: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {}
+    #: No field has a converter, a validator or a hook of its own, so a copy needs no call of ``__init__``.
+    __evolves_plainly__: ClassVar[bool] = False
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with these fields changed."""
-        return attrs.evolve(self, **changes)  # type: ignore[misc]
+        if not self.__evolves_plainly__ or not changes.keys() <= self.__dict__.keys():
+            return attrs.evolve(self, **changes)  # type: ignore[misc]
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.__dict__.update(changes)
+        return twin
 
     def apply(self, event: object) -> Self:
         """The state after ``event``; the same state when no applier listens to it."""

@@ -20,9 +20,10 @@ from ..eventlog.ids import IdMaker
 from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
 from . import facts
-from .intents import fact_id
+from .intents import fact_id, input_event_id, settlement_event_id
 from .requests import TurnEnd
-from .run import Activation, RunState, next_attention
+from .run import Activation, next_attention
+from .streams import Folder, StreamState
 
 TURNS: Final = "turn"
 """The queue in which streams wait for a worker."""
@@ -50,6 +51,9 @@ class Appends:
                 short = facts.IntentStaged(e.intent_id, e.seq, e.step, e.tool, preencoded(arguments[e.intent_id]), e.digest, e.expires_at, e.key)  # type: ignore[arg-type]
                 plain = functools.partial(_same, event)
                 staged.append(codec.stage_checked(short, event_id=new_id(), correlation=correlation, causation=causation, plain=plain)[0])
+            elif kind is facts.IntentSettled:  # withdrawn before anybody attempted it
+                settled_id = settlement_event_id(event.intent_id, 0)
+                staged.append(codec.stage(event, event_id=settled_id, correlation=correlation, causation=causation))
             elif kind in _TRUSTED:
                 staged.append(codec.stage_checked(event, event_id=new_id(), correlation=correlation, causation=causation)[0])
             else:
@@ -76,27 +80,53 @@ class Appends:
             stored = codec.decode(event.type, event.schema, event.data)
         return AppendRequest((StreamAppend(claim.name, (event,), version),), (_fence(claim),)), stored
 
-    def turn(self, claim: Claim, version: int, run: RunState, activation: Activation, end: TurnEnd) -> AppendRequest:
+    def turn(self, claim: Claim, state: StreamState, folder: Folder, activation: Activation, end: TurnEnd, last: bool) -> AppendRequest:
         """A turn's one append (S-3.2): everything it staged, its closing fact, the next wake-up and the lease's end.
 
-        ``run`` is advanced over the runtime's facts among them, to know when attention is needed next.
+        The lease is kept when the stream is due at once, unless this is the ``last`` turn of its lane. Inputs for other streams and the reply to a waiting one are parts of it. ``state`` is folded over the very bytes that
+        are appended, so that what is live equals what will be read (S-8.1).
         """
+        version = state.version
         events = self._stage(end.staged, activation, end.arguments)
-        wakes = (Wake(RETRIES, None),) if activation.failures else ()
-        for event in end.staged:
-            if type(event) in _FACTS:
-                run.apply(event, 0)
-        return self._closing(claim, version, run, events, wakes)
+        _fold(folder, state, events)
+        attention = next_attention(state.run)
+        wakes = (Wake(TURNS, attention), *((Wake(RETRIES, None),) if activation.failures else ()))
+        parts = [StreamAppend(claim.name, events, version, wakes), *self._sends(end, activation), *self._reply(claim, activation, end)]
+        return AppendRequest(parts, (_fence(claim, release=last or attention != 0),))
+
+    def _sends(self, end: TurnEnd, activation: Activation) -> list[StreamAppend]:
+        correlation, causation = activation.input_event_id, trigger(activation)
+        return [
+            StreamAppend(
+                stream,
+                (self.codec.stage(received, event_id=input_event_id(received.input_id), correlation=correlation, causation=causation),),
+                ANY,
+                (Wake(TURNS, end.closing.now, sooner=True),),
+            )
+            for stream, received in end.sends
+        ]
+
+    def _reply(self, claim: Claim, activation: Activation, end: TurnEnd) -> list[StreamAppend]:
+        """The end of an activation, told to the stream that waits for it."""
+        asked, closing = activation.input, end.closing
+        if not asked.reply_to or not isinstance(closing, facts.Completed):
+            return []
+        reply = facts.ReplyReceived(claim.name, asked.input_id, closing.output, closing.cancelled)
+        event_id = fact_id("reply", claim.name, asked.input_id)
+        event = self.codec.stage(reply, event_id=event_id, correlation=activation.input_event_id, causation=activation.input_event_id)
+        return [StreamAppend(asked.reply_to, (event,), ANY, (Wake(TURNS, closing.now, sooner=True),))]
 
     def timers(self, claim: Claim, version: int, activation: Activation, fired: Sequence[facts.TimerFired]) -> AppendRequest:
         """Due timers, recorded before the turn they cause, so that a re-run of that turn sees what the first run saw."""
         return AppendRequest((StreamAppend(claim.name, self._stage(fired, activation), version),), (_fence(claim),))
 
-    def failure(self, claim: Claim, version: int, run: RunState, activation: Activation, failed: facts.ActivationFailed) -> AppendRequest:
+    def failure(self, claim: Claim, state: StreamState, folder: Folder, activation: Activation, failed: facts.ActivationFailed) -> AppendRequest:
         """The one event a failed turn leaves (S-3.3)."""
+        version = state.version
         events = self._stage((failed,), activation)
-        run.apply(failed, 0)
-        return self._closing(claim, version, run, events, (Wake(RETRIES, failed.retry_at),))
+        _fold(folder, state, events)
+        wakes = (Wake(TURNS, next_attention(state.run)), Wake(RETRIES, failed.retry_at))
+        return AppendRequest((StreamAppend(claim.name, events, version, wakes),), (_fence(claim, release=True),))
 
     def blocked(self, claim: Claim, version: int, failure: facts.Failure) -> AppendRequest:
         """An unreadable stream stops, once, visibly (S-8.3); it goes behind whatever is there."""
@@ -107,16 +137,17 @@ class Appends:
         """An unreadable stream that has said so already: no wake-up, and the lease's end."""
         return AppendRequest((StreamAppend(claim.name, (), ANY, (Wake(TURNS, None),)),), (_fence(claim, release=True),))
 
-    def hand_back(self, claim: Claim, version: int, run: RunState) -> AppendRequest:
+    def hand_back(self, claim: Claim, state: StreamState) -> AppendRequest:
         """Nothing to do now: the wake-up as it should be, and the lease's end, provided nothing arrived meanwhile."""
-        return self._closing(claim, version, run, [])
-
-    def _closing(self, claim: Claim, version: int, run: RunState, events: list[NewEvent], more: tuple[Wake, ...] = ()) -> AppendRequest:
-        wakes = (Wake(TURNS, next_attention(run)), *more)
-        return AppendRequest((StreamAppend(claim.name, events, version, wakes),), (_fence(claim, release=True),))
+        wake = Wake(TURNS, next_attention(state.run))
+        return AppendRequest((StreamAppend(claim.name, (), state.version, (wake,)),), (_fence(claim, release=True),))
 
 
-_FACTS: Final = frozenset(facts.FACTS)
+def _fold(folder: Folder, state: StreamState, events: Sequence[NewEvent]) -> None:
+    first = state.version + 1
+    folder.fold(state, [(first + place, event.type, event.schema, event.data, event.event_id, 0) for place, event in enumerate(events)])
+
+
 #: Facts whose every value is made by the runtime, never by a user's code.
 _TRUSTED: Final = frozenset({facts.Suspended, facts.TimerArmed, facts.TimerFired, facts.ActivationFailed})
 
@@ -133,7 +164,7 @@ def trigger(activation: Activation) -> bytes:
     """Event id of what caused the turn: the input, or the settlement that ended the wait."""
     if not activation.turns or not activation.results:
         return activation.input_event_id
-    return fact_id("settled", activation.results[-1])
+    return settlement_event_id(activation.results[-1], 1)
 
 
 def only_arrivals(events: Sequence[StoredEvent]) -> bool:

@@ -19,13 +19,16 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ..eventlog.clock import from_timedelta, to_datetime
+from ..eventlog.errors import Unencodable
 from . import facts
 from .compare import first_difference
 from .definitions import Definitions
-from .errors import InputRefused, IntentConflict, IntentDrift, ModelDrift, StepDrift, TerminalAgentError, ToolDrift, WrongToolKind
+from .errors import InputRefused, IntentConflict, IntentDrift, ModelDrift, ModelFailed, StepDrift, ToolDrift, TurnOver, WrongToolKind
 from .intents import NAMESPACE, content_digest, intent_id_for, keyed_intent_id
+from .linear import LinearSteps
 from .models import ModelRequest, ModelResponse
 from .outcome import EffectResult, result_of
+from .recorded import Recorded
 from .requests import NeedModel, NeedRead, ask
 from .run import Activation, RunState
 from .tools import Tool, canonical_arguments
@@ -34,7 +37,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 
-class ActivationContext(Generic[S]):
+class ActivationContext(LinearSteps, Recorded, Generic[S]):
     """One turn of one activation. Nothing staged here is visible to anyone before the turn's append (S-3.2)."""
 
     def __init__(self, definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, seen: int = -1) -> None:
@@ -43,14 +46,18 @@ class ActivationContext(Generic[S]):
         self.key = stream.partition("-")[2]
         self.seq = activation.seq
         #: The next durable step's ordinal.
-        self.step_index = activation.step
+        self.step_index = 0 if activation.is_linear else activation.step
         #: Microseconds since 1970-01-01 UTC, fixed for the turn (S-3.5).
         self.now_us = now
         #: Version of the last event this turn sees; fixed for the turn like ``now``, and for every re-run of it.
         self.seen = seen
         #: The aggregate's state, with what this turn emitted applied.
         self.state: S = state
-        self.is_resume = activation.turns > 0
+        self.is_resume = activation.turns > 0 and not activation.is_linear
+        #: The agent's code version when this activation began: old runs may keep to the old path.
+        self.version = activation.code or definitions.agent.version
+        #: The turn is over: what agent code still does while it is closed must not count.
+        self.sealed = False
         self.snapshot = activation.snapshot
         self.adapter = activation.adapter
         self.staged: list[object] = []
@@ -61,7 +68,23 @@ class ActivationContext(Generic[S]):
         self._definitions = definitions
         self._run = run
         self._activation = activation
-        self._index = activation.index
+        self._index = 0 if activation.is_linear else activation.index
+        #: Inputs for other keys, delivered by the turn's append.
+        self.sends: list[tuple[str, facts.InputReceived]] = []
+        #: Steps and reads that committed turns of linear code took.
+        self._frontier = (activation.step, activation.index) if activation.is_linear else (0, 0)
+        self._epoch = 0
+        self._live_now = now
+        if activation.epochs:
+            self.now_us = activation.epochs[0].now
+        self._emitted = 0
+        self._cancel_told = False
+        self._deadlines_told = 0
+        self._signals_taken: set[str] = set()
+        self._withdrawn: set[str] = set()
+        self._patches: dict[str, bool] = {}
+        #: When the waits staged in this turn end by themselves: wait → µs.
+        self._bounds: dict[str, int] = {}
         self._input: Any = None
         self._new_intents: dict[str, facts.IntentStaged] = {}
         self._new_timers: list[str] = []
@@ -121,26 +144,6 @@ class ActivationContext(Generic[S]):
 
     # ── steps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _step(self, kind: str, shown: str) -> int:
-        step = self.step_index
-        self.step_index += 1
-        if kind != "model call" and (recorded := self._activation.models.get(step)) is not None:
-            self._fail(StepDrift(self._place(step), f"a model call ({recorded.request.model})", f"{kind} {shown}"))
-        if kind == "model call" and (staged := self._staged_at(step)) is not None:
-            self._fail(StepDrift(self._place(step), f"intent {staged}", f"a model call ({shown})"))
-        return step
-
-    def _staged_at(self, step: int) -> str | None:
-        intents = self._run.intents
-        return next((intents[i].tool for i in self._activation.intents if i in intents and intents[i].step == step), None)
-
-    def _place(self, step: int) -> str:
-        return f"{self.stream}, activation {self.seq}, step {step}"
-
-    def _fail(self, fault: TerminalAgentError) -> None:
-        self.fault = self.fault or fault
-        raise fault
-
     async def call_model(self, prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, *, reply: type[R] | None = None, **changes: Any) -> Any:
         """Ask the model, once (S-4.1): a ``ModelResponse``, or an instance of ``reply`` read from its JSON text.
 
@@ -151,6 +154,8 @@ class ActivationContext(Generic[S]):
         step = self._step("model call", request.model)
         digest, encoded = self._definitions.model_digest(request)
         recorded = self._activation.models.get(step)
+        if recorded is None and step < self._frontier[0]:
+            raise ModelFailed(f"no answer to step {step} is recorded: the provider had failed, and the agent's code went on")
         if recorded is None:
             response: ModelResponse = await ask(NeedModel(step, digest, request, encoded))
         elif recorded.digest == digest:
@@ -182,6 +187,10 @@ class ActivationContext(Generic[S]):
         self._index += 1
         digest = content_digest(name, encoded)
         cached = self._activation.tools.get(index)
+        if self.sealed:
+            raise TurnOver
+        if cached is None and index < self._frontier[1]:
+            raise Unencodable(f"no value of read {index} ({name}) is recorded: it could not be")
         if cached is None:
             cached = await ask(NeedRead(index, name, digest, plain, call, inspect.iscoroutinefunction(call.func), returns, timeout))
         elif cached.digest != digest:
@@ -217,11 +226,14 @@ class ActivationContext(Generic[S]):
         if known is not None:
             if known.digest != digest:
                 self._differs(step, key, found.name, known.args, plain)
-            if intent_id not in self._new_intents:
+            if intent_id not in self._new_intents and known.seq != self.seq:
                 self._joined.append(intent_id)
             return intent_id
+        if key is None:
+            self._refuse_new(step, "intent", found.name)
         length = self._definitions.agent.intent_ttl_us if ttl is None and ttl_ms is None else from_timedelta(ttl or timedelta(milliseconds=ttl_ms or 0))
         expires_at = self.now_us + length if length > 0 else 0
+        self._bounds[intent_id] = expires_at
         staged = facts.IntentStaged(intent_id, self.seq, step, found.name, plain, digest, expires_at, key or "")
         self._new_intents[intent_id] = staged
         self.arguments[intent_id] = encoded
@@ -250,12 +262,32 @@ class ActivationContext(Generic[S]):
     def emit(self, event: object) -> None:
         """Stage a domain event of this key and apply it to ``ctx.state``."""
         self._definitions.check_domain_event(event)
+        if self.sealed:
+            raise TurnOver
         if self.state is not None:  # first, for an event that its applier cannot take must not be staged
             self.state = self.state.apply(event)  # type: ignore[assignment]
-        self.staged.append(event)
+        place = self._emitted
+        self._emitted += 1
+        if place < len(self._activation.emitted) and self._activation.is_linear:
+            self._match_emitted(place, event)
+        else:
+            self.staged.append(event)
+
+    def _match_emitted(self, place: int, event: object) -> None:
+        """An event that an earlier turn recorded: the same again, or the code has left its path."""
+        kind, _, encoded = self._definitions.codec.encode(event)
+        was_kind, was = self._activation.emitted[place]
+        if (kind, encoded) != (was_kind, was):
+            tree = self._definitions.codec.tree
+            difference = first_difference({"type": was_kind, "event": tree(was)}, {"type": kind, "event": tree(encoded)})
+            self._fail(StepDrift(f"{self.stream}, activation {self.seq}, event {place}", difference.left, difference.right, difference.path))
 
     def trace(self, text: str, **fields: Any) -> None:
         """Leave a remark in the stream; it is discarded with a failed turn."""
+        if self.sealed:
+            raise TurnOver
+        if self._in_past:
+            return
         self.staged.append(facts.Traced(self.seq, self.step_index, text, fields))
 
     # ── chance ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,6 +304,34 @@ class ActivationContext(Generic[S]):
         return uuid.uuid5(NAMESPACE, f"{self.stream}|{self.seq}|uuid|{name}|{count}")
 
     # ── the end of the turn ─────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the activation has waited at an ``await``."""
+        return self._activation.is_linear
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether this turn was told to end by a cancellation; explicit agents look at it when they are resumed."""
+        return self._cancel_told or (not self.is_linear and self._activation.cancel is not None and self._activation.turns > 0)
+
+    @property
+    def is_cancelled_before_it_began(self) -> bool:
+        """Nothing to clean up: no turn was committed and nothing is in the journal."""
+        activation = self._activation
+        return activation.cancel is not None and not activation.turns and not activation.turn_now
+
+    def deadline_of(self, waits: Sequence[str]) -> int:
+        """When a suspension of linear code ends by itself: the agent's ``wait_timeout`` after the last of its waits should have."""
+        bounds = [self.now_us]
+        for wait in waits:
+            intent = self._run.intents.get(wait)
+            bounds.append(intent.expires_at if intent is not None else self._bounds.get(wait) or self._activation.timers.get(wait, 0))
+        return max(bounds) + self._definitions.agent.wait_timeout_us
+
+    def next_input(self, payload: Any) -> facts.InputReceived:
+        """The input of the activation that continues this one."""
+        return self._definitions.received(f"continued|{self.stream}|{self.seq}", payload, self._activation.input.reply_to)
 
     def position(self) -> tuple[int, int]:
         """The next step's and the next read's ordinals."""

@@ -40,6 +40,8 @@ class Agent:
     intent_ttl: timedelta
     #: What later inputs of a key do while an earlier one is parked: ``continue`` or ``wait`` (S-3.3).
     on_parked: str = "continue"
+    #: Raise it when the code changes its steps; runs begun under an older one see that in ``ctx.version``.
+    version: int = 1
     wait_timeout_us: int = attrs.field(init=False, default=attrs.Factory(lambda self: from_timedelta(self.wait_timeout), takes_self=True))
     intent_ttl_us: int = attrs.field(init=False, default=attrs.Factory(lambda self: from_timedelta(self.intent_ttl), takes_self=True))
 
@@ -56,6 +58,7 @@ def agent(
     wait_timeout: timedelta = timedelta(hours=24),
     intent_ttl: timedelta = timedelta(hours=1),
     on_parked: str = "continue",
+    version: int = 1,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Agent]:
     """Make an agent of ``async def fn(ctx)`` or ``async def fn(ctx, asked: EventType)``.
 
@@ -80,7 +83,7 @@ def agent(
         if len(parameters) not in (1, 2):
             raise DefinitionError(f"agent {name}: the function takes (ctx) or (ctx, input), not {inspect.signature(fn)}")
         inputs = _input_types(name, fn, parameters[1].name) if len(parameters) == 2 else ()
-        return Agent(name, fn, state, inputs, len(parameters) == 2, retry or RetryPolicy(), turn_timeout, wait_timeout, intent_ttl, on_parked)
+        return Agent(name, fn, state, inputs, len(parameters) == 2, retry or RetryPolicy(), turn_timeout, wait_timeout, intent_ttl, on_parked, version)
 
     return make
 

@@ -52,6 +52,14 @@ class Definitions:
         value = msgspec.json.decode(received.payload)
         return msgspec.convert(value, self.codec.class_of(received.type)) if received.type else value
 
+    def received(self, input_id: str, payload: Any, reply_to: str = "") -> facts.InputReceived:
+        """A payload as an input: an event by its registered type, anything else as a plain value."""
+        if hasattr(type(payload), "__event_type__"):
+            kind, schema, encoded = self.codec.encode(payload)
+        else:
+            kind, schema, encoded = "", 0, self.codec.encode_value(payload, Any)
+        return facts.InputReceived(input_id, kind, schema, "msgpack", encoded, reply_to)
+
     def model_request(self, prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, reply: Any, changes: Mapping[str, Any]) -> ModelRequest:
         """A request from a prompt, messages or a request, with provider, model and reply schema filled in."""
         defaults: dict[str, Any] = {"provider": self.provider, "model": self.model}

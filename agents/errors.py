@@ -21,12 +21,13 @@
     │   │   └── FoldFailed                    an applier raised when it was given a recorded event
     │   └── EffectFailed                      the outcome of an effect, when the agent did not handle it
     │       ├── EffectErrored, EffectRejected, EffectExpired, EffectCancelled, EffectUnknown, EffectTimedOut
+    ├── ActivationCancelled                   the activation, or the one waited for, was cancelled
     └── RetryableAgentError                   the turn may succeed later
         ├── TurnTimedOut                      the turn ran longer than the agent's turn timeout (S-3.3)
         ├── AgentExited                       agent code raised what is no ``Exception``: SystemExit, a cancellation, …
         └── ModelFailed                       the provider did not answer within the client's own retries (S-4.6)
 
-``Superseded`` stands outside the tree on purpose: it ends a turn that lost its key and is never an ``Exception``.
+``Superseded`` and ``TurnOver`` stand outside the tree on purpose: they end a turn and are never an ``Exception``.
 """
 
 from __future__ import annotations
@@ -143,6 +144,14 @@ class EffectUnknown(EffectFailed):
 
 class EffectTimedOut(EffectFailed):
     """The suspension's deadline passed before the outcome was recorded."""
+
+
+class ActivationCancelled(AgentError):  # noqa: N818 - the word the caller catches
+    """The activation was cancelled (``Client.cancel``): thrown where it waits, so that it can clean up, and told to whoever waits for it."""
+
+
+class TurnOver(BaseException):  # noqa: N818 - control flow
+    """Agent code that is being closed at the end of its turn tried to take another step; it must not catch this."""
 
 
 class TurnTimedOut(RetryableAgentError):

@@ -35,6 +35,8 @@ class InputReceived:
     #: How ``payload`` is written: ``msgpack`` (canonical, checked at the door) or ``json`` (checked when handled).
     format: str
     payload: bytes
+    #: Stream that is told when the activation completes; empty for nobody.
+    reply_to: str = ""
 
 
 @event("model_call.cached", version=1)
@@ -155,6 +157,8 @@ class Suspended:
     adapter: str = ""
     #: Version of the last event this turn had seen: a re-run of the code sees no more either.
     seen: int = -1
+    #: The agent's code version, as it was when the activation began.
+    code: int = 0
 
 
 @event("activation.completed", version=1)
@@ -167,6 +171,105 @@ class Completed:
     index: int
     output: Any
     seen: int = -1
+    code: int = 0
+    #: It ended because it was cancelled.
+    cancelled: bool = False
+
+
+@event("activation.continued", version=1)
+class Continued:
+    """A turn's end: the activation is over and the next one begins with this input, before any that wait in line."""
+
+    seq: int
+    now: int
+    step: int
+    index: int
+    input: InputReceived
+    seen: int = -1
+    code: int = 0
+
+
+@event("approval.requested", version=1)
+class ApprovalRequested:
+    """A person is asked (S-7.5). Unanswered at ``expires_at`` it reads as denied (S-7.3)."""
+
+    approval_id: str
+    seq: int
+    step: int
+    question: str
+    channel: str
+    details: dict[str, Any]
+    #: Digest of question, channel and details: what an answer is bound to.
+    digest: bytes
+    expires_at: int
+
+
+@event("approval.decided", version=1)
+class ApprovalDecided:
+    """A person's answer; the first one is final."""
+
+    approval_id: str
+    digest: bytes
+    approved: bool
+    by: str
+    reason: str = ""
+
+
+@event("signal.received", version=1)
+class SignalReceived:
+    """Somebody tells this key something, whether or not it waits for it now."""
+
+    signal_id: str
+    name: str
+    payload: Any = None
+
+
+@event("signal.taken", version=1)
+class SignalTaken:
+    """An activation's wait got this signal; nobody else gets it."""
+
+    signal_id: str
+    name: str
+    seq: int
+    step: int
+
+
+@event("input.sent", version=1)
+class InputSent:
+    """An input for another key, delivered by the same append."""
+
+    seq: int
+    step: int
+    stream: str
+    input_id: str
+    digest: bytes
+
+
+@event("reply.received", version=1)
+class ReplyReceived:
+    """What became of an input this key sent to another."""
+
+    stream: str
+    input_id: str
+    output: Any = None
+    cancelled: bool = False
+
+
+@event("cancel.requested", version=1)
+class CancelRequested:
+    """An activation is to end, after cleaning up."""
+
+    seq: int
+    by: str
+    reason: str = ""
+
+
+@event("patched", version=1)
+class Patched:
+    """The activation's code went the new way at a guard of this name (``ctx.patched``)."""
+
+    seq: int
+    name: str
 
 
 @event("activation.failed", version=1)
@@ -214,11 +317,32 @@ FACTS = (
     Traced,
     Suspended,
     Completed,
+    Continued,
+    ApprovalRequested,
+    ApprovalDecided,
+    SignalReceived,
+    SignalTaken,
+    InputSent,
+    ReplyReceived,
+    CancelRequested,
+    Patched,
     ActivationFailed,
     InputRedriven,
     StreamBlocked,
 )
 """Every runtime event class."""
 
-ARRIVALS = frozenset({"input.received", "intent.attempted", "intent.settled", "input.redriven", "stream.blocked"})
+ARRIVALS = frozenset(
+    {
+        "input.received",
+        "intent.attempted",
+        "intent.settled",
+        "input.redriven",
+        "stream.blocked",
+        "approval.decided",
+        "signal.received",
+        "reply.received",
+        "cancel.requested",
+    }
+)
 """Types that others than the key's worker append; a turn is rebased over them (S-3.4)."""

@@ -55,6 +55,18 @@ def input_event_id(input_id: str) -> bytes:
     return hashlib.sha256(b"input|" + input_id.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+def attempt_event_id(intent_id: str, attempt: int) -> bytes:
+    """The event id of an attempt. The first shares its id with a settlement that no attempt preceded, so the store lets only
+    one of the two happen: what was withdrawn is never begun, and what was begun is never withdrawn (S-6.1, CANCELLED).
+    """
+    return fact_id("begun", intent_id) if attempt == 1 else fact_id("attempt", intent_id, attempt)
+
+
+def settlement_event_id(intent_id: str, attempts: int) -> bytes:
+    """The event id of a settlement: of the intent alone, so that there is only one (S-6.2)."""
+    return fact_id("begun", intent_id) if attempts == 0 else fact_id("settled", intent_id)
+
+
 def fact_id(*parts: object) -> bytes:
     """An event id made of what the event is about, so that writing the same fact again is a duplicate."""
     return hashlib.sha256("|".join(map(str, parts)).encode()).digest()[:16]

@@ -47,6 +47,8 @@ class Lane:
                 kind = type(action)
                 if kind is Commit:
                     self._committer.submit(action.request, self.advance)
+                    if action.ends_turn:
+                        self._deadline = self._loop.time() + self._seconds
                     return
                 value, error = None, None
                 if kind is Ask:
@@ -92,7 +94,8 @@ class Lane:
             self._task.cancel()
 
     def _load(self, stream: str) -> Any:
-        return self._folder.fold(self._folder.empty(stream), self._log.rows_of({stream: -1}).get(stream, []))
+        state = self._folder.restore(stream, self._log.snapshots.load([stream]).get(stream))
+        return self._folder.fold(state, self._log.rows_of({stream: state.version}).get(stream, []))
 
     def cancel(self) -> None:
         """End the plan at once if it waits for a provider or a tool, else when its commit is back."""

@@ -55,9 +55,11 @@ class TurnEnd:
 
     #: Domain events, ``IntentStaged``, ``TimerArmed``, ``Traced``; the closing fact is last.
     staged: tuple[object, ...]
-    closing: facts.Suspended | facts.Completed
+    closing: facts.Suspended | facts.Completed | facts.Continued
     #: Canonical bytes of each staged intent's arguments, by intent id: they were made for its digest.
     arguments: Mapping[str, bytes] = attrs.field(factory=dict)
+    #: Inputs for other streams, delivered by the same append.
+    sends: tuple[tuple[str, facts.InputReceived], ...] = ()
 
 
 @types.coroutine

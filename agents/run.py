@@ -1,22 +1,22 @@
 """What the runtime's events of one stream add up to: its inputs in line, its open activations, its intents.
 
-``RunState`` is an accumulator: ``apply`` is called once for each fact, in order, and depends on nothing else (S-8.1).
+``RunState`` is an accumulator: ``evolve.take`` is called once for each fact, in order, and looks at nothing else (S-8.1).
 It holds what is open; a finished activation leaves only its business-keyed intents and its counters behind, so that
 the state of a key does not grow with its age.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from . import facts
 from .errors import ImpossibleHistory
-from .intents import input_event_id
-from .lifecycle import ActivationState, IntentState, next_activation_state, next_intent_state
+from .lifecycle import ActivationState, IntentState, next_activation_state
 
+LINEAR = "linear"
+"""The wait mode of linear code: any outcome resumes it."""
 QUEUED, SUSPENDED, RESUMABLE, PARKED, COMPLETED = ActivationState
 
 
@@ -35,8 +35,38 @@ class Intent:
     state: IntentState = IntentState.STAGED
     attempts: int = 0
     settled: facts.IntentSettled | None = None
+    #: Version of the settlement in the stream.
+    settled_at: int = -1
     #: Its outcome came when nobody waited for it any more (S-7.4).
     late: bool = False
+
+
+@attrs.define
+class Epoch:
+    """A committed turn of linear code: what it had seen and where it stopped. A re-run stops at the same places (S-7.6)."""
+
+    seen: int
+    now: int
+    step: int
+    index: int
+    #: Domain events emitted until then.
+    emitted: int
+
+
+@attrs.define
+class Taken:
+    """A signal that a step got, and the version at which it had been received."""
+
+    signal: facts.SignalReceived
+    at: int
+
+
+@attrs.define
+class Approval:
+    """A question to a person and its answer, if there is one."""
+
+    requested: facts.ApprovalRequested
+    decided: facts.ApprovalDecided | None = None
 
 
 @attrs.define
@@ -67,7 +97,6 @@ class Activation:
     results: tuple[str, ...] = ()
     #: Armed timers that have not fired: id → moment.
     timers: dict[str, int] = attrs.field(factory=dict)
-    fired: tuple[str, ...] = ()
     failures: int = 0
     retry_at: int = 0
     models: dict[int, facts.ModelCallCached] = attrs.field(factory=dict)
@@ -75,6 +104,31 @@ class Activation:
     #: Intents staged by this activation.
     intents: tuple[str, ...] = ()
     last_failure: facts.Failure | None = None
+    #: The agent's code version when it began; 0 until its first turn is committed.
+    code: int = 0
+    #: Kinds of the recorded steps: step → ``intent``, ``timer``, …
+    kinds: dict[int, str] = attrs.field(factory=dict)
+    epochs: list[Epoch] = attrs.field(factory=list)
+    #: Domain events of its committed turns, in order: (type, bytes).
+    emitted: list[tuple[str, bytes]] = attrs.field(factory=list)
+    #: Versions at which timers, approvals and children had their outcome: wait → version.
+    outcomes: dict[str, int] = attrs.field(factory=dict)
+    approvals: dict[str, Approval] = attrs.field(factory=dict)
+    #: step → the signal it got.
+    taken: dict[int, Taken] = attrs.field(factory=dict)
+    #: ``stream|input id`` of inputs sent to other keys → the wait for their replies.
+    children: dict[str, str] = attrs.field(factory=dict)
+    replies: dict[str, facts.ReplyReceived] = attrs.field(factory=dict)
+    patches: set[str] = attrs.field(factory=set)
+    cancel: facts.CancelRequested | None = None
+    cancel_at: int = -1
+    #: Versions at which its suspensions' own deadlines passed.
+    deadlines: list[int] = attrs.field(factory=list)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it suspends at an ``await`` instead of by returning ``Suspend``."""
+        return self.mode == LINEAR
 
 
 @attrs.define
@@ -91,6 +145,10 @@ class RunState:
     #: Outcomes that came after their wait was over, newest last (the last 100).
     late: tuple[str, ...] = ()
     blocked: str = ""
+    #: Signals nobody has taken: (version, signal).
+    signals: list[tuple[int, facts.SignalReceived]] = attrs.field(factory=list)
+    #: Version of the event being taken in.
+    at: int = -1
 
     @property
     def current(self) -> Activation | None:
@@ -102,209 +160,33 @@ class RunState:
         """Dead letters, oldest first."""
         return [activation for activation in self.open.values() if activation.state is PARKED]
 
-    def apply(self, fact: object, recorded_at: int) -> None:
-        """Take in the next fact; raises ``ImpossibleHistory`` when it cannot follow."""
-        _APPLY[type(fact)](self, fact, recorded_at)
-
-    def _of(self, seq: int) -> Activation:
+    def of(self, seq: int) -> Activation:
+        """The open activation ``seq``; raises ``ImpossibleHistory``."""
         activation = self.open.get(seq)
         if activation is None:
             raise ImpossibleHistory(f"activation {seq} is not open (open: {sorted(self.open)})")
         return activation
 
-    def _turning(self, seq: int, event: str) -> Activation:
-        activation = self._of(seq)
+    def turning(self, seq: int, event: str) -> Activation:
+        """The activation whose turn writes ``event``; raises ``ImpossibleHistory`` when it cannot."""
+        activation = self.of(seq)
         if not self.line or self.line[0] != seq:
             raise ImpossibleHistory(f"{event} of activation {seq}, but it is the turn of {self.line[:1]}")
         next_activation_state(seq, activation.state, event, activation.state)
         return activation
 
-
-def _received(run: RunState, fact: facts.InputReceived, recorded_at: int) -> None:
-    seq = run.inputs
-    run.inputs += 1
-    run.open[seq] = Activation(seq, fact, recorded_at, input_event_id(fact.input_id))
-    run.line.append(seq)
-
-
-def _model_cached(run: RunState, fact: facts.ModelCallCached, _: int) -> None:
-    activation = run._turning(fact.seq, "model_call.cached")
-    if fact.step in activation.models:
-        raise ImpossibleHistory(f"step {fact.step} of activation {fact.seq} has two answers; the first one wins (S-4.9)")
-    activation.models[fact.step] = fact
-    if not activation.turn_now:
-        activation.turn_now, activation.turn_seen = fact.now, fact.seen
-
-
-def _tool_cached(run: RunState, fact: facts.ToolCallCached, _: int) -> None:
-    activation = run._turning(fact.seq, "tool_call.cached")
-    if fact.index in activation.tools:
-        raise ImpossibleHistory(f"read {fact.index} of activation {fact.seq} has two answers; the first one wins (S-4.9)")
-    activation.tools[fact.index] = fact
-    if not activation.turn_now:
-        activation.turn_now, activation.turn_seen = fact.now, fact.seen
-
-
-def _staged(run: RunState, fact: facts.IntentStaged, _: int) -> None:
-    activation = run._turning(fact.seq, "intent.staged")
-    if fact.intent_id in run.intents:
-        raise ImpossibleHistory(f"intent {fact.intent_id} was staged twice")
-    run.intents[fact.intent_id] = Intent(fact.intent_id, fact.seq, fact.step, fact.tool, fact.args, fact.digest, fact.expires_at, fact.key)
-    activation.intents += (fact.intent_id,)
-
-
-def _intent(run: RunState, intent_id: str) -> Intent:
-    intent = run.intents.get(intent_id)
-    if intent is None:
-        raise ImpossibleHistory(f"intent {intent_id} was never staged here")
-    return intent
-
-
-def _attempted(run: RunState, fact: facts.IntentAttempted, _: int) -> None:
-    intent = _intent(run, fact.intent_id)
-    intent.state = next_intent_state(fact.intent_id, intent.state, "intent.attempted")
-    intent.attempts = fact.attempt
-
-
-def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
-    intent = _intent(run, fact.intent_id)
-    intent.state = next_intent_state(fact.intent_id, intent.state, "intent.settled")
-    intent.settled = fact
-    activation = next((a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits), None)
-    if activation is not None:
-        _look(run, activation, "intent.settled")
-        return
-    owner = run.open.get(intent.seq)
-    if owner is not None and fact.intent_id in owner.waits and fact.intent_id not in owner.results:
-        intent.late = True
-        run.late = (*run.late[-99:], fact.intent_id)
-    elif owner is None:
-        if intent.late:  # its activation gave up waiting before it completed
-            run.late = (*run.late[-99:], fact.intent_id)
-        if not intent.key:
-            del run.intents[fact.intent_id]
-
-
-def _armed(run: RunState, fact: facts.TimerArmed, _: int) -> None:
-    run._turning(fact.seq, "timer.armed").timers[fact.timer_id] = fact.fires_at
-
-
-def _fired(run: RunState, fact: facts.TimerFired, _: int) -> None:
-    activation = run._of(fact.seq)
-    if fact.timer_id:
-        if activation.timers.pop(fact.timer_id, None) is None:
-            raise ImpossibleHistory(f"timer {fact.timer_id} fired but was not armed")
-        activation.fired += (fact.timer_id,)
-        _look(run, activation, "timer.fired")
-    else:
-        activation.state = next_activation_state(fact.seq, activation.state, "timer.fired", RESUMABLE)
-        activation.timed_out = True
-        activation.results = _ready(run, activation)
-
-
-def _ready(run: RunState, activation: Activation) -> tuple[str, ...]:
-    return tuple(w for w in activation.waits if w in activation.fired or ((i := run.intents.get(w)) is not None and i.state is IntentState.SETTLED))
-
-
-def _look(run: RunState, activation: Activation, event: str) -> None:
-    """Whether the waits are over now; what is settled at that moment is what the next turn is told (S-7.2)."""
-    if activation.state is not SUSPENDED:
-        return
-    ready = _ready(run, activation)
-    over = bool(activation.waits) and (len(ready) == len(activation.waits) if activation.mode == "all" else bool(ready))
-    activation.state = next_activation_state(activation.seq, activation.state, event, RESUMABLE if over else SUSPENDED)
-    if over:
-        activation.results = ready
-
-
-def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
-    activation = run._of(fact.seq)
-    activation.state = next_activation_state(fact.seq, activation.state, "activation.suspended", SUSPENDED)
-    for wait in activation.waits:
-        _mark_abandoned(run, wait, fact.waits)
-    activation.turns += 1
-    activation.step, activation.index = fact.step, fact.index
-    activation.waits, activation.mode, activation.deadline = fact.waits, fact.mode, fact.deadline
-    activation.snapshot, activation.adapter = fact.snapshot, fact.adapter
-    activation.timed_out, activation.results, activation.turn_now = False, (), 0
-    activation.failures, activation.retry_at, activation.last_failure = 0, 0, None
-    ready = _ready(run, activation)
-    if run.late and ready:  # waited for after all
-        run.late = tuple(intent_id for intent_id in run.late if intent_id not in ready)
-        for intent_id in ready:
-            if intent_id in run.intents:
-                run.intents[intent_id].late = False
-    if ready and (len(ready) == len(fact.waits) or fact.mode == "any"):
-        activation.state, activation.results = RESUMABLE, ready
-
-
-def _mark_abandoned(run: RunState, wait: str, kept: tuple[str, ...]) -> None:
-    intent = run.intents.get(wait)
-    if intent is not None and intent.state is not IntentState.SETTLED and wait not in kept:
-        intent.late = True
-
-
-def _completed(run: RunState, fact: facts.Completed, _: int) -> None:
-    activation = run._turning(fact.seq, "activation.failed")  # same states, but it leads out of them
-    next_activation_state(fact.seq, activation.state, "activation.completed", COMPLETED)
-    for wait in activation.waits:
-        _mark_abandoned(run, wait, ())
-    del run.open[fact.seq]
-    run.line.pop(0)
-    run.completed += 1
-    for intent_id in activation.intents:
-        intent = run.intents[intent_id]
-        if intent.state is IntentState.SETTLED and not intent.key:
-            del run.intents[intent_id]
-
-
-def _failed(run: RunState, fact: facts.ActivationFailed, _: int) -> None:
-    activation = run._turning(fact.seq, "activation.failed")
-    activation.failures = fact.attempt
-    activation.last_failure = fact.failure
-    activation.tools = {index: cached for index, cached in activation.tools.items() if cached.failure is None}
-    if fact.retry_at is None:
-        activation.state = next_activation_state(fact.seq, activation.state, "activation.failed", PARKED)
-        if not fact.holds:
-            run.line.pop(0)
-    else:
-        activation.retry_at = fact.retry_at
-
-
-def _redriven(run: RunState, fact: facts.InputRedriven, _: int) -> None:
-    activation = run._of(fact.seq)
-    target = RESUMABLE if activation.turns else QUEUED
-    activation.state = next_activation_state(fact.seq, activation.state, "input.redriven", target)
-    activation.failures, activation.retry_at = 0, 0
-    if fact.seq not in run.line:
-        run.line.append(fact.seq)
-    run.blocked = ""
-
-
-def _blocked(run: RunState, fact: facts.StreamBlocked, _: int) -> None:
-    run.blocked = fact.failure.message
-
-
-def _traced(run: RunState, fact: facts.Traced, _: int) -> None:
-    run._turning(fact.seq, "traced")
-
-
-_APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
-    facts.InputReceived: _received,
-    facts.ModelCallCached: _model_cached,
-    facts.ToolCallCached: _tool_cached,
-    facts.IntentStaged: _staged,
-    facts.IntentAttempted: _attempted,
-    facts.IntentSettled: _settled,
-    facts.TimerArmed: _armed,
-    facts.TimerFired: _fired,
-    facts.Traced: _traced,
-    facts.Suspended: _suspended,
-    facts.Completed: _completed,
-    facts.ActivationFailed: _failed,
-    facts.InputRedriven: _redriven,
-    facts.StreamBlocked: _blocked,
-}
+    def resolved_at(self, activation: Activation, wait: str) -> int | None:
+        """The version at which ``wait`` had its outcome, or ``None`` while it has none."""
+        intent = self.intents.get(wait)
+        if intent is not None:
+            return intent.settled_at if intent.settled is not None else None
+        if wait in activation.outcomes:
+            return activation.outcomes[wait]
+        if wait.startswith("signal-"):
+            _, _, step, name = wait.split("-", 3)
+            taken = activation.taken.get(int(step))
+            return taken.at if taken is not None else next((at for at, signal in self.signals if signal.name == name), None)
+        return None
 
 
 def next_attention(run: RunState) -> int | None:
@@ -316,5 +198,5 @@ def next_attention(run: RunState) -> int | None:
     if activation is None or activation.state is PARKED:
         return None
     if activation.state is SUSPENDED:
-        return min([activation.deadline, *activation.timers.values()])
+        return min([activation.deadline, *(at for timer, at in activation.timers.items() if timer in activation.waits)])
     return activation.retry_at

@@ -11,10 +11,11 @@ from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import Row
 from ..eventlog.fingerprint import fingerprint
 from ..eventlog.log import Snapshot
-from . import facts, run
+from . import facts
 from .definitions import Definitions
 from .errors import FoldFailed, ImpossibleHistory
-from .run import RunState
+from .evolve import APPLY
+from .run import Activation, RunState
 
 _FACTS = frozenset(fact.__event_type__ for fact in facts.FACTS)  # type: ignore[attr-defined]
 
@@ -30,6 +31,12 @@ class StreamState:
     version: int = -1
     #: Version of the latest snapshot it was folded from.
     snapshot_version: int = -1
+    #: The aggregate as it was when an open activation first changed it: seq → state. Linear code is re-run from there.
+    bases: dict[int, Any] = attrs.field(factory=dict)
+
+    def begun_with(self, activation: Activation) -> Any:
+        """The aggregate that the activation's code starts with."""
+        return self.bases.get(activation.seq, self.state) if activation.is_linear else self.state
 
 
 class Folder:
@@ -46,7 +53,7 @@ class Folder:
     @property
     def fingerprint(self) -> str:
         """Of the folding code and every schema it reads; a snapshot under another one is ignored (S-8.2)."""
-        return fingerprint(run, *facts.FACTS, self._state, *self._appliers, *self._appliers.values())
+        return fingerprint(*APPLY.values(), RunState, *facts.FACTS, self._state, *self._appliers, *self._appliers.values())
 
     def empty(self, stream: str) -> StreamState:
         """The state of a stream in which nothing has happened."""
@@ -55,14 +62,21 @@ class Folder:
     def fold(self, into: StreamState, rows: Iterable[Row]) -> StreamState:
         """Take ``rows`` in, in order. Raises ``Undecodable`` or ``ImpossibleHistory`` naming stream and version."""
         table, state, version = self._table, into.state, into.version
-        apply_fact = into.run.apply
+        run, line, open_, bases = into.run, into.run.line, into.run.open, into.bases
         try:
             for version, kind, schema, data, _, recorded_at in rows:
                 entry = table.get((kind, schema)) or self._resolve(kind, schema)
                 decode, is_fact, applier = entry
                 if is_fact:
-                    apply_fact(decode(data), recorded_at)
-                elif applier is not None:
+                    run.at = version
+                    fact = decode(data)
+                    APPLY[type(fact)](run, fact, recorded_at)
+                    continue
+                if line:  # a domain event is the work of the activation whose turn it is
+                    current = open_[line[0]]
+                    bases.setdefault(current.seq, state)
+                    current.emitted.append((kind, data))
+                if applier is not None:
                     state = applier(state, decode(data))
         except Undecodable as problem:
             raise problem.at(into.stream, version) from problem
@@ -71,6 +85,8 @@ class Folder:
         except Exception as problem:  # a user's applier; it stops this stream, not the worker
             raise FoldFailed(f"{into.stream} version {version}: the applier of {kind} raised {type(problem).__name__}: {problem}") from problem
         into.state, into.version = state, version
+        if bases:
+            into.bases = {seq: base for seq, base in bases.items() if seq in open_}
         return into
 
     def _resolve(self, kind: str, schema: int) -> tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]:
@@ -84,6 +100,7 @@ class Folder:
         held = {"run": self._codec.encode_value(folded.run, RunState)}
         if self._state is not None:
             held["state"] = self._codec.encode_value(folded.state, self._state)
+            held["bases"] = self._codec.encode_value(folded.bases, dict[int, self._state])  # type: ignore[name-defined]
         return Snapshot(folded.version, self.fingerprint, self._codec.encode_value(held, dict[str, bytes]))
 
     def restore(self, stream: str, snapshot: Snapshot | None) -> StreamState:
@@ -93,6 +110,7 @@ class Folder:
         try:
             held = self._codec.decode_value(snapshot.data, dict[str, bytes])
             state = self._codec.decode_value(held["state"], self._state) if self._state is not None else None
-            return StreamState(stream, self._codec.decode_value(held["run"], RunState), state, snapshot.version, snapshot.version)
+            bases = self._codec.decode_value(held["bases"], dict[int, self._state]) if self._state is not None else {}  # type: ignore[name-defined]
+            return StreamState(stream, self._codec.decode_value(held["run"], RunState), state, snapshot.version, snapshot.version, bases)
         except (LogError, KeyError):
             return self.empty(stream)

@@ -14,7 +14,7 @@ The crash argument, boundary by boundary (``Boundary`` names are those tests and
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -29,17 +29,20 @@ from .appends import Appends, only_arrivals
 from .context import ActivationContext
 from .definitions import Definitions
 from .errors import DefinitionError, ImpossibleHistory, Superseded, TurnTimedOut
+from .evolve import take
 from .failures import failure_of
 from .lifecycle import ActivationState
 from .models import ModelResponse, idempotency_key
 from .reading import run_read
 from .requests import NeedModel, NeedRead, TurnEnd
-from .run import Activation
+from .run import Activation, next_attention
 from .streams import Folder, StreamState
 
 Boundary: TypeAlias = Callable[[str, str], None]
 """Called with a boundary's name and the stream, at every point where a crash has a meaning."""
 
+_MOST_TURNS: Final = 100
+"""Turns of one key in a row before others get its place."""
 _WAITING = frozenset({ActivationState.SUSPENDED, ActivationState.PARKED})
 
 
@@ -52,6 +55,8 @@ class Commit:
     """Make ``request`` durable; answer with its outcome."""
 
     request: AppendRequest
+    #: The next turn's time begins after it.
+    ends_turn: bool = False
 
 
 @attrs.define(slots=True)
@@ -63,7 +68,7 @@ class Ask:
 
 @attrs.define(slots=True)
 class Load:
-    """Fold the stream from the log, from zero; answer with its ``StreamState``."""
+    """Fold the stream from the log; answer with its ``StreamState``."""
 
     stream: str
 
@@ -90,6 +95,8 @@ class Turns:
     folders: Mapping[str, Folder]
     boundary: Boundary
     snapshot_every: int
+    #: The worker is stopping: end lanes after the turn under way.
+    draining: bool = False
 
     def folded(self, state: StreamState, rows: Sequence[Row]) -> StreamState | LogError | ImpossibleHistory:
         """``state`` with ``rows`` taken in, or why it cannot be."""
@@ -109,19 +116,28 @@ class Turns:
             if isinstance(outcome, Duplicate):  # said before, and a duplicate changes no wake-up
                 yield Commit(self.appends.silenced(claim))
             return 0
-        now = self.clock()
-        activation = state.run.current
-        if activation is not None and activation.state is ActivationState.SUSPENDED:
-            yield from self._fire_timers(claim, state, now)
+        committed = 0
+        while True:
+            now = self.clock()
             activation = state.run.current
-        if activation is None or activation.state in _WAITING or activation.retry_at > now:
-            yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh.version, fresh.run))
-            return 0
-        return (yield from self._turn(claim, state, activation, now))
+            if activation is not None and activation.state is ActivationState.SUSPENDED:
+                yield from self._fire_timers(claim, state, now)
+                activation = state.run.current
+            if activation is None or activation.state in _WAITING or activation.retry_at > now:
+                yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh))
+                return committed
+            # A key with more to do keeps its lane and its folded state, instead of being claimed and loaded for each turn.
+            last = self.draining or committed >= _MOST_TURNS
+            ended = yield from self._turn(claim, state, activation, now, last)
+            if not ended:
+                return committed
+            committed += 1
+            if last or next_attention(state.run) != 0:
+                return committed
 
     def _fire_timers(self, claim: Claim, state: StreamState, now: int) -> Generator[Action, Any, None]:
         while (activation := state.run.current) is not None and activation.state is ActivationState.SUSPENDED:
-            fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now]
+            fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now and timer in activation.waits]
             if not fired and activation.deadline <= now:
                 fired = [facts.TimerFired(activation.seq, "", activation.deadline)]
             if not fired:
@@ -131,17 +147,18 @@ class Turns:
                 yield from self._behind(state, outcome)
                 continue
             for fact in fired:
-                state.run.apply(fact, now)
                 state.version += 1
+                state.run.at = state.version
+                take(state.run, fact, now)
 
-    def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int) -> Plan:
+    def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int, last: bool) -> Plan:
         definitions = self.app.definitions[claim.name.split("-", 1)[0]]
-        ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.state, claim.name, activation.turn_now or now, activation.turn_seen if activation.turn_now else state.version)
-        seq = activation.seq
+        ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.begun_with(activation), claim.name, activation.turn_now or now, activation.turn_seen if activation.turn_now else state.version)
+        seq, folder = activation.seq, self.folders[definitions.agent.name]
         try:
             end = yield from self._drive(claim, state, ctx)
             self.boundary("turn.decided", claim.name)
-            yield from self._commit(state, lambda fresh: self.appends.turn(claim, fresh.version, fresh.run, fresh.run.open[seq], end))
+            yield from self._commit(state, lambda fresh: self.appends.turn(claim, fresh, folder, fresh.run.open[seq], end, last), ends_turn=True)
         except (LogUnavailable, StoreSchemaError):
             raise
         except Exception as problem:
@@ -149,8 +166,8 @@ class Turns:
             return 0
         self.boundary("turn.appended", claim.name)
         if self.snapshot_every and state.version - state.snapshot_version >= self.snapshot_every:
-            fresh: StreamState = yield Load(claim.name)
-            yield Keep(claim.name, self.folders[definitions.agent.name].snapshot(fresh))
+            yield Keep(claim.name, folder.snapshot(state))
+            state.snapshot_version = state.version
         return 1
 
     def _drive(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any]) -> Generator[Action, Any, TurnEnd]:
@@ -202,7 +219,8 @@ class Turns:
             return request
 
         yield from self._commit(state, build)
-        state.run.apply(stored, 0)
+        state.run.at = state.version
+        take(state.run, stored)
         return stored
 
     def _fail(self, claim: Claim, state: StreamState, seq: int, ctx: ActivationContext[Any], problem: Exception, definitions: Definitions) -> Generator[Action, Any, None]:
@@ -215,13 +233,13 @@ class Turns:
             retry_at = agent.retry.retry_at(attempt, problem, self.clock())
             holds = retry_at is None and agent.on_parked == "wait"
             failed = facts.ActivationFailed(seq, activation.input.input_id, attempt, failure_of(problem), step, index, retry_at, holds)
-            return self.appends.failure(claim, fresh.version, fresh.run, activation, failed)
+            return self.appends.failure(claim, fresh, self.folders[agent.name], activation, failed)
 
         # A fold that a refused append was built on has moved past the log; a failure is built on a fresh one.
         fresh: StreamState = yield Load(state.stream)
         yield from self._commit(fresh, build)
 
-    def _commit(self, state: StreamState, build: Callable[[StreamState], AppendRequest]) -> Generator[Action, Any, AppendRequest]:
+    def _commit(self, state: StreamState, build: Callable[[StreamState], AppendRequest], *, ends_turn: bool = False) -> Generator[Action, Any, AppendRequest]:
         """Append what ``build`` makes of the state, behind arrivals if need be; raises ``Superseded`` when the key was lost.
 
         The append is atomic and versioned, so a crash anywhere here leaves either all of it or nothing (S-3.2).
@@ -229,7 +247,7 @@ class Turns:
         while True:
             base = state.version
             request = build(state)
-            outcome: Outcome = yield Commit(request)
+            outcome: Outcome = yield Commit(request, ends_turn)
             if not isinstance(outcome, LogError):
                 state.version = base + len(request.parts[0].events)
                 return request
@@ -240,7 +258,7 @@ class Turns:
         if not isinstance(outcome, WrongExpectedVersion) or not only_arrivals(outcome.events):
             _lost(outcome)
         fresh: StreamState = yield Load(state.stream)
-        state.run, state.state, state.version = fresh.run, fresh.state, fresh.version
+        state.run, state.state, state.version, state.bases = fresh.run, fresh.state, fresh.version, fresh.bases
 
 
 def _lost(outcome: LogError) -> None:

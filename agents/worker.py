@@ -82,7 +82,7 @@ class Worker:
 
     def stop(self) -> None:
         """Take no more streams; ``run`` returns when the turns under way have ended."""
-        self._stopping = True
+        self._stopping = self._turns.draining = True
         self._wakeup.set()
 
     async def run(self) -> None:
@@ -182,12 +182,12 @@ class Worker:
                     if lane is not None and lane.claim.token == claim.token:
                         lane.cancel()
 
-    async def idle(self) -> bool:
-        """Whether nothing is in flight, nothing is due, and no failed turn is to be tried again."""
+    async def idle(self, *, retries: bool = True) -> bool:
+        """Whether nothing is in flight, nothing is due, and (with ``retries``) no failed turn is to be tried again."""
 
         def nothing() -> bool:
             schedule = self._log.schedule
-            return schedule.due(TURNS, now=self._log.clock()) == 0 and schedule.next_wake(RETRIES) is None
+            return schedule.due(TURNS, now=self._log.clock()) == 0 and (not retries or schedule.next_wake(RETRIES) is None)
 
         return not self._active and await _in_thread(nothing)
 

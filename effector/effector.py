@@ -20,7 +20,6 @@ from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
 from ..eventlog.events import NewEvent, StoredEvent
-from ..eventlog.ids import IdMaker, id_maker
 from ..eventlog.log import AppendRequest, Claim, EventLog, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
 from . import phases
@@ -72,14 +71,12 @@ class Effector:
         owner: str,
         committer: Committer,
         settings: EffectorSettings | None = None,
-        new_id: IdMaker | None = None,
         boundary: Callable[[str, str], None] = lambda name, stream: None,
         on_error: Callable[[str, BaseException], None] = lambda doing, problem: None,
     ) -> None:
         self.settings = settings or EffectorSettings()
         self.counts = Counts()
         self._codec, self._tools, self._log, self._owner, self._committer = codec, tools, log, owner, committer
-        self._new_id = new_id or id_maker(log.clock)
         self._boundary, self._on_error = boundary, on_error
         self._outbox: Outbox | None = None
         self._draining = asyncio.Lock()
@@ -186,7 +183,14 @@ class Effector:
         try:
             while not self._stopping and (pending := outbox.first(claim.name)) is not None:
                 handed_back = False
-                await self._carry_out(claim, pending)
+                try:
+                    await self._carry_out(claim, pending)
+                except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
+                    await self._drain()
+                    if outbox.first(claim.name) is pending:
+                        raise
+                    handed_back = True
+                    continue
                 outbox.settled(pending.intent.intent_id)
                 handed_back = True
         except (LeaseLost, EventIdConflict):
@@ -220,7 +224,7 @@ class Effector:
 
     async def _attempt(self, claim: Claim, pending: Pending) -> None:
         attempt = pending.attempts + 1
-        event = phases.attempted_event(self._codec, pending, self._owner, claim.token, self._new_id())
+        event = phases.attempted_event(self._codec, pending, self._owner, claim.token)
         await self._append(claim, event, ())
         pending.attempts = attempt  # the tail may have told of it meanwhile
         self.counts.attempts += 1

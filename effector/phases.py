@@ -26,7 +26,7 @@ import attrs
 
 from ..agents import facts
 from ..agents.errors import ArgumentRefused
-from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, fact_id
+from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, settlement_event_id
 from ..agents.reading import in_thread, is_cancelled
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
 from ..eventlog.clock import Micros, to_datetime
@@ -143,13 +143,14 @@ def _text(problem: BaseException) -> str:
         return f"(its text cannot be had: {type(fault).__name__})"
 
 
-def attempted_event(codec: Codec, pending: Pending, effector: str, token: int, event_id: bytes) -> NewEvent:
+def attempted_event(codec: Codec, pending: Pending, effector: str, token: int) -> NewEvent:
     """The attempt that is about to be made."""
     fact = facts.IntentAttempted(pending.intent.intent_id, pending.attempts + 1, effector, token)
+    event_id = attempt_event_id(fact.intent_id, fact.attempt)
     return codec.stage(fact, event_id=event_id, correlation=pending.correlation, causation=pending.event_id)
 
 
 def settled_event(codec: Codec, pending: Pending, outcome: Outcome, effector: str) -> NewEvent:
     """The outcome as a fact; its id is the intent's, so that there can be only one (S-6.2)."""
     fact = facts.IntentSettled(pending.intent.intent_id, outcome.status, outcome.value, outcome.failure, pending.attempts, effector)
-    return codec.stage(fact, event_id=fact_id("settled", pending.intent.intent_id), correlation=pending.correlation, causation=pending.event_id)
+    return codec.stage(fact, event_id=settlement_event_id(pending.intent.intent_id, pending.attempts), correlation=pending.correlation, causation=pending.event_id)

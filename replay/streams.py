@@ -162,7 +162,7 @@ class _Walk:
         """The turn as it was committed, and how many views it took; raises when no view reproduces it."""
         first: Divergence | None = None
         for place, run in enumerate(self.arrivals.views(self.state.run)):
-            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, now, seen, closed_at)
+            turn = rerun_turn(self.definitions, run, activation, self.state.begun_with(activation), self.state.stream, now, seen, closed_at)
             found = self._judged(activation, turn)
             if found is None:
                 return turn, place
@@ -217,7 +217,7 @@ class _Walk:
     def _best_failure(self, activation: Activation, failed: facts.ActivationFailed, row: Row) -> Rerun:
         first: Divergence | None = None
         for run in self.arrivals.views(self.state.run):
-            turn = rerun_turn(self.definitions, run, activation, self.state.state, self.state.stream, activation.turn_now or row[5], activation.turn_seen, None)
+            turn = rerun_turn(self.definitions, run, activation, self.state.begun_with(activation), self.state.stream, activation.turn_now or row[5], activation.turn_seen, None)
             found = self._judged_failure(activation, failed, row, turn)
             if found is None:
                 return turn

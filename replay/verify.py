@@ -17,6 +17,7 @@ from ..agents import facts
 from ..agents.app import App, runtime_codec
 from ..agents.compare import first_difference
 from ..agents.errors import ImpossibleHistory
+from ..agents.evolve import take
 from ..agents.intents import content_digest, input_event_id, intent_id_for, keyed_intent_id
 from ..agents.models import ModelRequest
 from ..agents.run import RunState
@@ -177,7 +178,8 @@ class _Check:
         if self.run_state is None:
             return
         try:
-            self.run_state.apply(event, stored.recorded_at)
+            self.run_state.at = stored.version
+            take(self.run_state, event, stored.recorded_at)
         except ImpossibleHistory as problem:
             self.report.fault(FaultKind.IMPOSSIBLE, stored.version, f"{stored.type}: {problem}")
             self.run_state = None  # what follows would only repeat it

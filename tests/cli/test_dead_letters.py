@@ -13,6 +13,7 @@ from intentlog.agents.appends import TURNS
 from intentlog.agents.dead_letters import BlockedStream, ParkedInput, dead_letters, opened, redrive
 from intentlog.agents.errors import InputRefused
 from intentlog.agents.intents import input_event_id
+from intentlog.agents.evolve import take
 from intentlog.agents.run import RunState
 from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.ids import id_maker
@@ -48,7 +49,7 @@ def failed(seq: int, attempt: int = 1, retry_at: int | None = None) -> facts.Act
 def fold(log: EventLog, stream: str) -> RunState:
     run = RunState()
     for event in log.read(stream):
-        run.apply(CODEC.decode_stored(event), event.recorded_at)
+        take(run, CODEC.decode_stored(event), event.recorded_at)
     return run
 
 

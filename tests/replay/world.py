@@ -207,7 +207,7 @@ async def serve(app: App, log: EventLog, with_worker: bool, with_effector: bool,
             log.clock.tick(31)  # type: ignore[attr-defined]  # a lease that was lost in a race ends with its time
         for part in parts:
             part.wake()
-        calm = calm + 1 if all([await part.idle() for part in parts]) else 0
+        calm = calm + 1 if all([await (part.idle(retries=False) if isinstance(part, Worker) else part.idle()) for part in parts]) else 0
     for part in parts:
         part.stop()
     await asyncio.gather(*running)

@@ -94,7 +94,7 @@ def test_deleting_every_snapshot_loses_nothing():
             world.later(31)
             types.append(world.types())
             assert ["done"] == world.outputs()
-    assert types[0] == types[1]
+    assert sorted(types[0]) == sorted(types[1])  # the effector and a due timer race
 
 
 @pytest.mark.parametrize("field", ["fingerprint", "data", "empty"])

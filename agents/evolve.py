@@ -1,0 +1,303 @@
+"""How each runtime fact changes a ``RunState``: one small function a fact, and the table that finds it.
+
+Rules of this file: no function looks at anything but the state and the fact. What may follow what is in ``lifecycle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from . import facts
+from .errors import ImpossibleHistory
+from .intents import input_event_id
+from .lifecycle import ActivationState, IntentState, next_activation_state, next_intent_state
+from .run import LINEAR, Activation, Approval, Epoch, Intent, RunState, Taken
+
+QUEUED, SUSPENDED, RESUMABLE, PARKED, COMPLETED = ActivationState
+
+
+def _received(run: RunState, fact: facts.InputReceived, recorded_at: int) -> None:
+    seq = run.inputs
+    run.inputs += 1
+    run.open[seq] = Activation(seq, fact, recorded_at, input_event_id(fact.input_id))
+    run.line.append(seq)
+
+
+def _model_cached(run: RunState, fact: facts.ModelCallCached, _: int) -> None:
+    activation = run.turning(fact.seq, "model_call.cached")
+    if fact.step in activation.models:
+        raise ImpossibleHistory(f"step {fact.step} of activation {fact.seq} has two answers; the first one wins (S-4.9)")
+    activation.models[fact.step] = fact
+    activation.kinds[fact.step] = "model call"
+    if not activation.turn_now:
+        activation.turn_now, activation.turn_seen = fact.now, fact.seen
+
+
+def _tool_cached(run: RunState, fact: facts.ToolCallCached, _: int) -> None:
+    activation = run.turning(fact.seq, "tool_call.cached")
+    if fact.index in activation.tools:
+        raise ImpossibleHistory(f"read {fact.index} of activation {fact.seq} has two answers; the first one wins (S-4.9)")
+    activation.tools[fact.index] = fact
+    if not activation.turn_now:
+        activation.turn_now, activation.turn_seen = fact.now, fact.seen
+
+
+def _staged(run: RunState, fact: facts.IntentStaged, _: int) -> None:
+    activation = run.turning(fact.seq, "intent.staged")
+    if fact.intent_id in run.intents:
+        raise ImpossibleHistory(f"intent {fact.intent_id} was staged twice")
+    run.intents[fact.intent_id] = Intent(fact.intent_id, fact.seq, fact.step, fact.tool, fact.args, fact.digest, fact.expires_at, fact.key)
+    activation.intents += (fact.intent_id,)
+    activation.kinds[fact.step] = "intent"
+
+
+def _intent(run: RunState, intent_id: str) -> Intent:
+    intent = run.intents.get(intent_id)
+    if intent is None:
+        raise ImpossibleHistory(f"intent {intent_id} was never staged here")
+    return intent
+
+
+def _attempted(run: RunState, fact: facts.IntentAttempted, _: int) -> None:
+    intent = _intent(run, fact.intent_id)
+    intent.state = next_intent_state(fact.intent_id, intent.state, "intent.attempted")
+    intent.attempts = fact.attempt
+
+
+def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
+    intent = _intent(run, fact.intent_id)
+    intent.state = next_intent_state(fact.intent_id, intent.state, "intent.settled")
+    intent.settled, intent.settled_at = fact, run.at
+    activation = next((a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits), None)
+    if activation is not None:
+        _look(run, activation, "intent.settled")
+        return
+    owner = run.open.get(intent.seq)
+    if owner is not None and fact.intent_id in owner.waits and fact.intent_id not in owner.results:
+        intent.late = True
+        run.late = (*run.late[-99:], fact.intent_id)
+    elif owner is None:
+        if intent.late:  # its activation gave up waiting before it completed
+            run.late = (*run.late[-99:], fact.intent_id)
+        if not intent.key:
+            del run.intents[fact.intent_id]
+
+
+def _armed(run: RunState, fact: facts.TimerArmed, _: int) -> None:
+    activation = run.turning(fact.seq, "timer.armed")
+    activation.timers[fact.timer_id] = fact.fires_at
+    activation.kinds[fact.step] = "timer"
+
+
+def _fired(run: RunState, fact: facts.TimerFired, _: int) -> None:
+    activation = run.of(fact.seq)
+    if fact.timer_id:
+        if activation.timers.pop(fact.timer_id, None) is None:
+            raise ImpossibleHistory(f"timer {fact.timer_id} fired but was not armed")
+        activation.outcomes[fact.timer_id] = run.at
+        _look(run, activation, "timer.fired")
+    else:
+        activation.state = next_activation_state(fact.seq, activation.state, "timer.fired", RESUMABLE)
+        activation.timed_out = True
+        activation.deadlines.append(run.at)
+        activation.results = _ready(run, activation)
+
+
+def _ready(run: RunState, activation: Activation) -> tuple[str, ...]:
+    return tuple(wait for wait in activation.waits if run.resolved_at(activation, wait) is not None)
+
+
+def _look(run: RunState, activation: Activation, event: str) -> None:
+    """Whether the waits are over now; what is settled at that moment is what the next turn is told (S-7.2)."""
+    if activation.state is not SUSPENDED:
+        return
+    ready = _ready(run, activation)
+    over = bool(activation.waits) and (len(ready) == len(activation.waits) if activation.mode == "all" else bool(ready))
+    over = over or activation.cancel is not None
+    activation.state = next_activation_state(activation.seq, activation.state, event, RESUMABLE if over else SUSPENDED)
+    if over:
+        activation.results = ready
+
+
+def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
+    activation = run.of(fact.seq)
+    activation.state = next_activation_state(fact.seq, activation.state, "activation.suspended", SUSPENDED)
+    for wait in activation.waits:
+        _mark_abandoned(run, wait, fact.waits)
+    activation.turns += 1
+    activation.step, activation.index = fact.step, fact.index
+    activation.waits, activation.mode, activation.deadline = fact.waits, fact.mode, fact.deadline
+    activation.snapshot, activation.adapter = fact.snapshot, fact.adapter
+    activation.timed_out, activation.results, activation.turn_now = False, (), 0
+    activation.failures, activation.retry_at, activation.last_failure = 0, 0, None
+    activation.code = fact.code
+    if fact.mode == LINEAR:
+        activation.epochs.append(Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted)))
+    ready = _ready(run, activation)
+    if run.late and ready:  # waited for after all
+        run.late = tuple(intent_id for intent_id in run.late if intent_id not in ready)
+        for intent_id in ready:
+            if intent_id in run.intents:
+                run.intents[intent_id].late = False
+    cancelled = activation.cancel is not None and activation.cancel_at > fact.seen
+    if cancelled or (ready and (len(ready) == len(fact.waits) or fact.mode != "all")):
+        activation.state, activation.results = RESUMABLE, ready
+
+
+def _mark_abandoned(run: RunState, wait: str, kept: tuple[str, ...]) -> None:
+    intent = run.intents.get(wait)
+    if intent is not None and intent.state is not IntentState.SETTLED and wait not in kept:
+        intent.late = True
+
+
+def _completed(run: RunState, fact: facts.Completed, _: int) -> None:
+    _finish(run, fact.seq, "activation.completed")
+
+
+def _continued(run: RunState, fact: facts.Continued, _: int) -> None:
+    _finish(run, fact.seq, "activation.continued")
+    _received(run, fact.input, fact.now)
+    run.line.insert(0, run.line.pop())
+
+
+def _finish(run: RunState, seq: int, event: str) -> None:
+    activation = run.turning(seq, "activation.failed")  # same states, but it leads out of them
+    next_activation_state(seq, activation.state, event, COMPLETED)
+    for wait in activation.waits:
+        _mark_abandoned(run, wait, ())
+    del run.open[seq]
+    run.line.remove(seq)
+    run.completed += 1
+    for intent_id in activation.intents:
+        intent = run.intents[intent_id]
+        if intent.state is IntentState.SETTLED and not intent.key:
+            del run.intents[intent_id]
+
+
+def _failed(run: RunState, fact: facts.ActivationFailed, _: int) -> None:
+    activation = run.turning(fact.seq, "activation.failed")
+    activation.failures = fact.attempt
+    activation.last_failure = fact.failure
+    activation.tools = {index: cached for index, cached in activation.tools.items() if cached.failure is None}
+    if fact.retry_at is None:
+        activation.state = next_activation_state(fact.seq, activation.state, "activation.failed", PARKED)
+        if not fact.holds:
+            run.line.remove(fact.seq)
+    else:
+        activation.retry_at = fact.retry_at
+
+
+def _redriven(run: RunState, fact: facts.InputRedriven, _: int) -> None:
+    activation = run.of(fact.seq)
+    target = RESUMABLE if activation.turns else QUEUED
+    activation.state = next_activation_state(fact.seq, activation.state, "input.redriven", target)
+    activation.failures, activation.retry_at = 0, 0
+    if fact.seq not in run.line:
+        run.line.append(fact.seq)
+    run.blocked = ""
+
+
+def _blocked(run: RunState, fact: facts.StreamBlocked, _: int) -> None:
+    run.blocked = fact.failure.message
+
+
+def _requested(run: RunState, fact: facts.ApprovalRequested, _: int) -> None:
+    activation = run.turning(fact.seq, "approval.requested")
+    activation.approvals[fact.approval_id] = Approval(fact)
+    activation.timers[fact.approval_id] = fact.expires_at
+    activation.kinds[fact.step] = "approval"
+
+
+def _decided(run: RunState, fact: facts.ApprovalDecided, _: int) -> None:
+    for activation in run.open.values():
+        asked = activation.approvals.get(fact.approval_id)
+        if asked is None:
+            continue
+        if asked.decided is not None:
+            raise ImpossibleHistory(f"approval {fact.approval_id} was decided twice")
+        if fact.digest != asked.requested.digest:
+            raise ImpossibleHistory(f"approval {fact.approval_id} was decided about something else than what was asked (S-7.5)")
+        if activation.timers.pop(fact.approval_id, None) is not None:  # else it had expired: a late answer changes nothing
+            asked.decided = fact
+            activation.outcomes[fact.approval_id] = run.at
+            _look(run, activation, "approval.decided")
+
+
+def _signalled(run: RunState, fact: facts.SignalReceived, _: int) -> None:
+    run.signals.append((run.at, fact))
+    for activation in run.open.values():
+        if activation.state is SUSPENDED and any(w.startswith("signal-") and w.split("-", 3)[3] == fact.name for w in activation.waits):
+            _look(run, activation, "signal.received")
+            return
+
+
+def _signal_taken(run: RunState, fact: facts.SignalTaken, _: int) -> None:
+    activation = run.turning(fact.seq, "signal.taken")
+    place = next((n for n, (_, signal) in enumerate(run.signals) if signal.signal_id == fact.signal_id), None)
+    if place is None:
+        raise ImpossibleHistory(f"signal {fact.signal_id} was taken, but it is not there")
+    at, signal = run.signals.pop(place)
+    activation.taken[fact.step] = Taken(signal, at)
+
+
+def _input_sent(run: RunState, fact: facts.InputSent, _: int) -> None:
+    activation = run.turning(fact.seq, "input.sent")
+    activation.kinds[fact.step] = "send"
+    activation.children[f"{fact.stream}|{fact.input_id}"] = f"child-{fact.seq}-{fact.step}"
+
+
+def _replied(run: RunState, fact: facts.ReplyReceived, _: int) -> None:
+    for activation in run.open.values():
+        wait = activation.children.get(f"{fact.stream}|{fact.input_id}")
+        if wait is not None and wait not in activation.outcomes:
+            activation.outcomes[wait], activation.replies[wait] = run.at, fact
+            _look(run, activation, "reply.received")
+
+
+def _cancel_requested(run: RunState, fact: facts.CancelRequested, _: int) -> None:
+    activation = run.open.get(fact.seq)
+    if activation is None or activation.cancel is not None:  # over already, or asked for already
+        return
+    activation.cancel, activation.cancel_at = fact, run.at
+    _look(run, activation, "cancel.requested")
+
+
+def _patched(run: RunState, fact: facts.Patched, _: int) -> None:
+    run.turning(fact.seq, "patched").patches.add(fact.name)
+
+
+def _traced(run: RunState, fact: facts.Traced, _: int) -> None:
+    run.turning(fact.seq, "traced")
+
+
+APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
+    facts.InputReceived: _received,
+    facts.ModelCallCached: _model_cached,
+    facts.ToolCallCached: _tool_cached,
+    facts.IntentStaged: _staged,
+    facts.IntentAttempted: _attempted,
+    facts.IntentSettled: _settled,
+    facts.TimerArmed: _armed,
+    facts.TimerFired: _fired,
+    facts.Traced: _traced,
+    facts.Suspended: _suspended,
+    facts.Completed: _completed,
+    facts.Continued: _continued,
+    facts.ApprovalRequested: _requested,
+    facts.ApprovalDecided: _decided,
+    facts.SignalReceived: _signalled,
+    facts.SignalTaken: _signal_taken,
+    facts.InputSent: _input_sent,
+    facts.ReplyReceived: _replied,
+    facts.CancelRequested: _cancel_requested,
+    facts.Patched: _patched,
+    facts.ActivationFailed: _failed,
+    facts.InputRedriven: _redriven,
+    facts.StreamBlocked: _blocked,
+}
+
+
+def take(run: RunState, fact: object, recorded_at: int = 0) -> None:
+    """Take in the next fact; raises ``ImpossibleHistory`` when it cannot follow. ``run.at`` is its version, where known."""
+    APPLY[type(fact)](run, fact, recorded_at)

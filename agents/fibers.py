@@ -1,0 +1,224 @@
+"""Many coroutines of one activation, run one at a time in an order that the log decides.
+
+Rules of this file: nothing here knows tools, models or facts. A fiber is a coroutine; it yields a request for the
+driver (passed on), a ``WaitFor`` (parked until its outcome), or a ``Fork`` (children to run beside each other). When no
+fiber can go on, the waits that have an outcome are served in the order in which the outcomes were recorded, and only as
+far as the turn being run, or re-run, had seen; so the same log gives the same interleaving, whatever the completion
+order was while it happened (S-7.6).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from .errors import AgentExited, Superseded
+from .requests import REQUESTS, Request
+
+
+class StepCancelled(BaseException):  # noqa: N818 - control flow, like asyncio.CancelledError
+    """Thrown into a fiber that lost a race, so that its ``finally`` blocks run; not an ``Exception`` on purpose."""
+
+
+@attrs.frozen
+class WaitFor:
+    """Park the fiber until ``wait`` has an outcome."""
+
+    wait: str
+
+
+@attrs.frozen(eq=False)
+class Fork:
+    """Run ``children`` beside each other. ``all``: resume with all their ends; ``first``: with the first, and cancel the others."""
+
+    children: Sequence[Coroutine[Any, Any, Any]]
+    first: bool
+
+
+@attrs.frozen
+class End:
+    """How a child ended: a value, or what it raised."""
+
+    place: int
+    value: Any = None
+    error: BaseException | None = None
+
+
+@types.coroutine
+def wait_for(wait: str) -> Generator[Any, Any, None]:
+    """Wait for an outcome."""
+    yield WaitFor(wait)
+
+
+@types.coroutine
+def fork(children: Sequence[Coroutine[Any, Any, Any]], first: bool) -> Generator[Any, Any, list[End]]:
+    """Run children; their ends in the order in which they came."""
+    ends: list[End] = yield Fork(children, first)
+    return ends
+
+
+@attrs.frozen
+class Parked:
+    """Every fiber waits for something that has no outcome yet."""
+
+    waits: tuple[str, ...]
+
+
+class Script(Protocol):
+    """What the log says to the fibers."""
+
+    def next_outcome(self, waits: Sequence[str]) -> str | BaseException | None:
+        """The wait among ``waits`` whose outcome comes next; an exception for the main fiber; ``None`` when nothing is there."""
+        ...
+
+    def next_epoch(self) -> bool:
+        """Go on to what the next turn had seen; ``False`` when there is no later one."""
+        ...
+
+    def abandoned(self, waits: Sequence[str]) -> None:
+        """Nobody waits for these any more: their fiber was cancelled."""
+        ...
+
+
+class _Fiber:
+    __slots__ = ("coroutine", "ends", "first", "open", "parent", "place", "wait")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], parent: _Fiber | None, place: int) -> None:
+        self.coroutine = coroutine
+        self.parent = parent
+        self.place = place
+        #: What it waits for, or "".
+        self.wait = ""
+        #: Children under way, and the ends of those that are over.
+        self.open: list[_Fiber] = []
+        self.ends: list[End] = []
+        self.first = False
+
+
+class Fibers:
+    """A main coroutine and what it forks. ``foreign(coroutine, awaited)`` makes the error for an awaitable nobody here knows."""
+
+    def __init__(self, main: Coroutine[Any, Any, Any], script: Script, foreign: Callable[[Any, object], BaseException]) -> None:
+        self._root = _Fiber(main, None, 0)
+        self._script = script
+        self._foreign = foreign
+        self._ready: deque[tuple[_Fiber, Any, BaseException | None]] = deque([(self._root, None, None)])
+        self._parked: dict[_Fiber, None] = {}
+
+    def run(self) -> Generator[Request, Any, Any]:
+        """Run until the main coroutine returns, and give its value; or ``Parked`` when it waits for what has no outcome yet.
+
+        Yields requests to the driver. Raises what the main coroutine raised.
+        """
+        ready, root = self._ready, self._root
+        while True:
+            while ready:
+                fiber, value, error = ready.popleft()
+                try:
+                    wanted = fiber.coroutine.send(value) if error is None else fiber.coroutine.throw(error)
+                except StopIteration as stop:
+                    if fiber is root:
+                        return stop.value
+                    self._ended(fiber, End(fiber.place, stop.value))
+                except (Exception, StepCancelled) as raised:
+                    if fiber is root:
+                        raise
+                    self._ended(fiber, End(fiber.place, None, raised))
+                except (GeneratorExit, KeyboardInterrupt, Superseded):
+                    raise
+                except BaseException as raised:  # it would end the worker, and with it every other key's turn
+                    raise AgentExited(f"agent code raised {type(raised).__name__}: {raised}") from raised
+                else:
+                    if isinstance(wanted, REQUESTS):
+                        try:
+                            answer = yield wanted
+                        except Exception as failure:
+                            ready.appendleft((fiber, None, failure))
+                        else:
+                            ready.appendleft((fiber, answer, None))
+                    else:
+                        self._take(fiber, wanted)
+            if not self._serve():
+                return Parked(tuple(fiber.wait for fiber in self._parked))
+
+    def close(self) -> None:
+        """Close every coroutine, innermost first. Agent code that will not be closed is left to the collector."""
+        for fiber in [*self._parked, *(fiber for fiber, _, _ in self._ready), self._root]:
+            with contextlib.suppress(BaseException):  # the turn is over: whatever its clean-up raises changes nothing any more
+                fiber.coroutine.close()
+
+    def _take(self, fiber: _Fiber, wanted: object) -> None:
+        if isinstance(wanted, WaitFor):
+            fiber.wait = wanted.wait
+            self._parked[fiber] = None
+        elif isinstance(wanted, Fork):
+            fiber.first, fiber.ends = wanted.first, []
+            fiber.open = [_Fiber(child, fiber, place) for place, child in enumerate(wanted.children)]
+            if not fiber.open:
+                self._ready.append((fiber, [], None))
+            self._ready.extend((child, None, None) for child in fiber.open)
+        else:
+            self._ready.appendleft((fiber, None, self._foreign(fiber.coroutine, wanted)))
+
+    def _serve(self) -> bool:
+        """Make the next fiber ready; ``False`` when there is none."""
+        while True:
+            found = self._script.next_outcome([fiber.wait for fiber in self._parked])
+            if isinstance(found, BaseException):
+                self._interrupt(found)
+                return True
+            if found is not None:
+                fiber = next(each for each in self._parked if each.wait == found)
+                del self._parked[fiber]
+                fiber.wait = ""
+                self._ready.append((fiber, None, None))
+                return True
+            if not self._script.next_epoch():
+                return False
+
+    def _interrupt(self, error: BaseException) -> None:
+        """Throw ``error`` into the main fiber where it waits; what it had forked is cancelled."""
+        root = self._root
+        self._cancel(root.open)
+        root.open, root.ends = [], []
+        self._parked.pop(root, None)
+        if root.wait:
+            self._script.abandoned([root.wait])
+            root.wait = ""
+        self._ready.append((root, None, error))
+
+    def _ended(self, fiber: _Fiber, end: End) -> None:
+        parent = fiber.parent
+        if parent is None or fiber not in parent.open:  # cancelled meanwhile
+            return
+        parent.open.remove(fiber)
+        parent.ends.append(end)
+        if parent.first and parent.open:
+            losers, parent.open = parent.open, []
+            kept = [entry for entry in self._ready if entry[0] not in losers]
+            self._ready.clear()
+            self._ready.extend(kept)
+            self._cancel(losers)
+        if not parent.open:
+            self._ready.append((parent, parent.ends, None))
+
+    def _cancel(self, fibers: Sequence[_Fiber]) -> None:
+        """End fibers and all they forked, innermost first; a cancelled fiber may clean up, but not wait."""
+        for fiber in fibers:
+            self._cancel(fiber.open)
+            fiber.open = []
+            self._parked.pop(fiber, None)
+            try:
+                fiber.coroutine.throw(StepCancelled())
+            except (StepCancelled, StopIteration):
+                pass
+            else:
+                fiber.coroutine.close()
+            if fiber.wait:
+                self._script.abandoned([fiber.wait])
+                fiber.wait = ""

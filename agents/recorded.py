@@ -1,0 +1,123 @@
+"""What the log says to a turn that is run again: which steps it took, which outcomes it had seen, and in which order.
+
+Linear code is re-run from its start. Each committed turn is an *epoch*: the re-run sees what that turn had seen, stops
+where it had stopped, and only then goes on to what the next turn had seen (S-7.6). Mixed into ``ActivationContext``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import facts
+from .errors import ActivationCancelled, EffectTimedOut, StepDrift, TurnOver
+from .intents import CANCELLED
+from .lifecycle import IntentState
+
+if TYPE_CHECKING:
+    from .context import ActivationContext
+
+
+class Recorded:
+    """Matching against the record, and the ``Script`` of the activation's fibers."""
+
+    @property
+    def _in_past(self: ActivationContext[Any]) -> bool:
+        """Whether the code now running is what an earlier, committed turn ran."""
+        return self._epoch < len(self._activation.epochs)
+
+    def _step(self: ActivationContext[Any], kind: str, shown: str) -> int:
+        """The next step's ordinal; raises ``StepDrift`` when another kind of step is recorded there."""
+        if self.sealed:
+            raise TurnOver
+        step = self.step_index
+        self.step_index += 1
+        recorded = self._activation.kinds.get(step)
+        if recorded is not None and recorded != kind:
+            self._fail(StepDrift(self._place(step), self._shown_at(step, recorded), f"{kind} {shown}"))
+        return step
+
+    def _shown_at(self: ActivationContext[Any], step: int, kind: str) -> str:
+        if kind == "model call":
+            return f"a model call ({self._activation.models[step].request.model})"
+        intents = self._run.intents
+        tool = next((intents[i].tool for i in self._activation.intents if i in intents and intents[i].step == step), "")
+        return f"{kind} {tool}".rstrip()
+
+    def _is_recorded(self: ActivationContext[Any], step: int, kind: str, shown: str) -> bool:
+        """Whether an earlier turn staged this step; raises ``StepDrift`` when it should have and did not."""
+        if self._activation.kinds.get(step) == kind:
+            return True
+        self._refuse_new(step, kind, shown)
+        return False
+
+    def _refuse_new(self: ActivationContext[Any], step: int, kind: str, shown: str) -> None:
+        """A step that a committed turn would have taken must be in the record."""
+        if step < self._frontier[0]:
+            self._fail(StepDrift(self._place(step), "no such step: the recorded turn went on without it", f"{kind} {shown}", "the steps taken"))
+
+    def _place(self: ActivationContext[Any], step: int) -> str:
+        return f"{self.stream}, activation {self.seq}, step {step}"
+
+    def _fail(self: ActivationContext[Any], fault: Exception) -> NoReturn:
+        self.fault = self.fault or fault
+        raise fault
+
+    # ── the script of the fibers ────────────────────────────────────────────────────────────────────────────────────
+
+    def _sees(self: ActivationContext[Any]) -> int:
+        epochs = self._activation.epochs
+        return epochs[self._epoch].seen if self._epoch < len(epochs) else self.seen
+
+    def next_outcome(self: ActivationContext[Any], waits: Sequence[str]) -> str | BaseException | None:
+        """See ``Script``."""
+        sees, activation = self._sees(), self._activation
+        best: tuple[int, int, str | BaseException] | None = None
+        for place, wait in enumerate(waits):
+            at = self._resolved_at(wait)
+            if at is not None and at <= sees and (best is None or (at, place) < best[:2]):
+                best = (at, place, wait)
+        if activation.cancel is not None and not self._cancel_told and activation.cancel_at <= sees and (best is None or activation.cancel_at < best[0]):
+            self._cancel_told = True
+            return ActivationCancelled(f"{self.stream}, activation {self.seq}, was cancelled by {activation.cancel.by}: {activation.cancel.reason or 'no reason given'}")
+        passed = activation.deadlines[self._deadlines_told] if self._deadlines_told < len(activation.deadlines) else None
+        if passed is not None and passed <= sees and (best is None or passed < best[0]):
+            self._deadlines_told += 1
+            return EffectTimedOut(f"{self.stream}, activation {self.seq}: nothing it waited for had an outcome at its deadline")
+        return best[2] if best is not None else None
+
+    def _resolved_at(self: ActivationContext[Any], wait: str) -> int | None:
+        if wait.startswith("signal-"):
+            _, _, step, name = wait.split("-", 3)
+            if int(step) not in self._activation.taken:
+                return next((at for at, signal in self._run.signals if signal.name == name and signal.signal_id not in self._signals_taken), None)
+        return self._run.resolved_at(self._activation, wait)
+
+    def next_epoch(self: ActivationContext[Any]) -> bool:
+        """See ``Script``; raises ``StepDrift`` when the code is not where the recorded turn had stopped."""
+        if not self._in_past:
+            return False
+        epoch = self._activation.epochs[self._epoch]
+        here, there = (self.step_index, self._index, self._emitted), (epoch.step, epoch.index, epoch.emitted)
+        if here != there:
+            self._fail(
+                StepDrift(
+                    f"{self.stream}, activation {self.seq}, turn {self._epoch}",
+                    "it stopped after {} steps, {} reads and {} events".format(*there),
+                    "it stops after {} steps, {} reads and {} events".format(*here),
+                    next(name for name, a, b in zip(("steps", "reads", "events"), there, here, strict=True) if a != b),
+                )
+            )
+        self._epoch += 1
+        epochs = self._activation.epochs
+        self.now_us = epochs[self._epoch].now if self._epoch < len(epochs) else self._live_now
+        return True
+
+    def abandoned(self: ActivationContext[Any], waits: Sequence[str]) -> None:
+        """See ``Script``: an intent nobody attempted yet is withdrawn; one under way ends by itself and is late (S-7.4)."""
+        for wait in waits:
+            intent = self._run.intents.get(wait)
+            untouched = wait in self._new_intents if intent is None else intent.state is IntentState.STAGED
+            if untouched and wait not in self._withdrawn:
+                self._withdrawn.add(wait)
+                self.staged.append(facts.IntentSettled(wait, CANCELLED, settled_by="agent", reason="nobody waits for it any more"))
