@@ -79,12 +79,15 @@ class Aggregate(metaclass=_AggregateMeta):
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with these fields changed."""
-        if not self.__evolves_plainly__ or not changes.keys() <= self.__dict__.keys():
-            return attrs.evolve(self, **changes)  # type: ignore[misc]
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.__dict__.update(changes)
-        return twin
+        if self.__evolves_plainly__:
+            twin = object.__new__(self.__class__)
+            held = twin.__dict__
+            held.update(self.__dict__)
+            known = len(held)
+            held.update(changes)
+            if len(held) == known:
+                return twin
+        return attrs.evolve(self, **changes)  # type: ignore[misc]
 
     def apply(self, event: object) -> Self:
         """The state after ``event``; the same state when no applier listens to it."""

@@ -160,6 +160,12 @@ class RunState:
         """Dead letters, oldest first."""
         return [activation for activation in self.open.values() if activation.state is PARKED]
 
+    def apply(self, fact: object, recorded_at: int) -> None:
+        """``evolve.take`` for one fact at a time; folds look the function up themselves."""
+        from .evolve import take
+
+        take(self, fact, recorded_at)
+
     def of(self, seq: int) -> Activation:
         """The open activation ``seq``; raises ``ImpossibleHistory``."""
         activation = self.open.get(seq)
