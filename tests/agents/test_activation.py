@@ -8,13 +8,13 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from tests.agents.world import Asked, Ctx, World, waiting
 
 from intentlog.agents import ModelResponse, facts
 from intentlog.agents.activation import run_turn
 from intentlog.agents.context import ActivationContext
 from intentlog.agents.errors import AgentExited, DefinitionError, ForeignAwait, ModelDrift, StepDrift, Superseded
 from intentlog.agents.requests import NeedModel, NeedRead, TurnEnd
+from tests.agents.world import Asked, Ctx, World, waiting
 
 
 def turn(world: World) -> tuple[ActivationContext[Any], Generator[Any, Any, TurnEnd]]:
@@ -74,7 +74,15 @@ def test_a_suspension_states_its_waits_and_its_deadline():
     ctx, core = begun(code)
     closing = end_of(core).closing
     assert isinstance(closing, facts.Suspended)
-    assert ((ctx.staged[0].intent_id,), "any", ctx.now_us + 300_000_000, b"s", "me") == (closing.waits, closing.mode, closing.deadline, closing.snapshot, closing.adapter)  # type: ignore[attr-defined]
+    (intent,) = ctx.staged
+    assert isinstance(intent, facts.IntentStaged)
+    assert ((intent.intent_id,), "any", ctx.now_us + 300_000_000, b"s", "me") == (
+        closing.waits,
+        closing.mode,
+        closing.deadline,
+        closing.snapshot,
+        closing.adapter,
+    )
 
 
 def test_an_exception_thrown_in_for_an_answer_reaches_agent_code_as_it_is():
@@ -142,7 +150,11 @@ class Odd:
         yield 42
 
 
-@pytest.mark.parametrize("what", [Odd, lambda: asyncio.sleep(0), lambda: asyncio.sleep(9), lambda: asyncio.get_running_loop().create_future()], ids=["yields", "sleep 0", "sleep", "future"])
+@pytest.mark.parametrize(
+    "what",
+    [Odd, lambda: asyncio.sleep(0), lambda: asyncio.sleep(9), lambda: asyncio.get_running_loop().create_future()],
+    ids=["yields", "sleep 0", "sleep", "future"],
+)
 def test_a_foreign_await_is_refused_even_when_caught_and_the_message_names_the_agents_line(what):
     async def inside_a_loop() -> None:
         with pytest.raises(ForeignAwait, match="await what\\(\\)  # this very line"):
@@ -174,7 +186,7 @@ def test_a_drift_that_agent_code_swallows_is_raised_all_the_same():
             ctx.act("pay", order="o-1")
         return "fine"
 
-    with pytest.raises(ModelDrift, match="messages\\[0\\].content"):
+    with pytest.raises(ModelDrift, match=r"messages\[0\]\.content"):
         next(begun(careless, recorded_call(one_question, "kept"))[1])
 
 
@@ -196,16 +208,17 @@ def test_what_a_turn_holds_survives_a_collection_at_every_await():
     async def code(ctx: Ctx) -> list[str]:
         return [await inner(ctx, n) + str(await ctx.run_tool("read", what="x")) for n in range(3)]
 
-    ctx, core = begun(code)
+    _, core = begun(code)
     need, answers = next(core), 0
-    with pytest.raises(StopIteration) as stop:
+    try:
         while True:
             gc.collect()
             answers += 1
             answer: Any = ModelResponse("a") if isinstance(need, NeedModel) else facts.ToolCallCached(0, need.index, 0, "read", need.digest, need.args, "b")
             need = core.send(answer)
-    assert ["ab"] * 3 == stop.value.value.closing.output
-    assert 6 == answers
+    except StopIteration as stop:
+        end = stop.value
+    assert (["ab"] * 3, 6) == (end.closing.output, answers)
 
 
 def test_closing_the_core_runs_agent_codes_own_clean_up():

@@ -4,11 +4,11 @@ import re
 
 import attrs
 import pytest
-from tests.agents.world import Asked, Paid
 
 from intentlog.agents import Aggregate, applies
 from intentlog.agents.aggregate import check_aggregate
 from intentlog.agents.errors import DefinitionError
+from tests.agents.world import Asked, Paid
 
 
 class Account(Aggregate):
@@ -46,7 +46,7 @@ def test_a_subclass_listens_to_what_its_base_listens_to_and_may_answer_otherwise
         paid: int = 0
 
         @applies(Paid)
-        def _(self, e: Paid) -> Counting:
+        def _paid(self, e: Paid) -> Counting:
             return self.evolve(paid=self.paid + 1)
 
     state = Counting().apply(Asked("o", 1)).apply(Paid("r"))

@@ -3,13 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.agents.world import Asked, Ctx, Paid
 
 from intentlog.agents import App, IntentInfo, agent, facts, tool
 from intentlog.agents.app import runtime_codec
 from intentlog.agents.errors import DefinitionError
 from intentlog.eventlog.errors import RegistrationError
 from intentlog.eventlog.registry import event
+from tests.agents.world import Asked, Ctx, Paid
 
 
 @event("found.here")
@@ -33,7 +33,7 @@ def test_tools_and_events_are_found_through_the_agents_modules():
 
 def test_an_event_is_also_found_where_an_agent_takes_it():
     scope: dict[str, Any] = {"Asked": Asked, "__name__": "elsewhere"}
-    exec("async def code(ctx, asked: Asked): ...", scope)  # noqa: S102 - a module of its own
+    exec("async def code(ctx, asked: Asked): ...", scope)
     del scope["Asked"]
     scope["code"].__annotations__ = {"asked": Asked}
     assert App(agents=[agent("a")(scope["code"])]).registry.get("order.asked") is not None
@@ -86,7 +86,7 @@ def test_a_name_of_the_runtimes_own_cannot_be_taken():
         App(agents=[agent("a")(code)], events=[Mine])
 
 
-@pytest.mark.parametrize("agents", [[], [code], ["a"]], ids=repr)
+@pytest.mark.parametrize("agents", [[], [code], ["a"]], ids=["none", "a function", "a name"])
 def test_an_app_is_made_of_agents(agents):
     with pytest.raises(DefinitionError):
         App(agents=agents)

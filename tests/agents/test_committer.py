@@ -80,7 +80,10 @@ def test_a_loser_spoils_no_batch():
     async def tell(store: Store, committer: Committer) -> None:
         first = await committer.commit(request("a-k", 1))
         outcomes = await asyncio.gather(
-            committer.commit(request("a-k", 2, expected=7)), committer.commit(request("a-k", 1, content=b"\x02")), committer.commit(request("a-k", 1)), committer.commit(request("a-l", 1))
+            committer.commit(request("a-k", 2, expected=7)),
+            committer.commit(request("a-k", 1, content=b"\x02")),
+            committer.commit(request("a-k", 1)),
+            committer.commit(request("a-l", 1)),
         )
         assert [Appended, WrongExpectedVersion, EventIdConflict, Duplicate, Appended] == [type(each) for each in (first, *outcomes)]
 

@@ -4,12 +4,12 @@ import uuid
 from typing import Any
 
 import pytest
-from tests.agents.world import START, STREAM, Asked, Ctx, World
 
 from intentlog.agents.context import ActivationContext, read_json
 from intentlog.agents.errors import DefinitionError, InputRefused
 from intentlog.agents.intents import NAMESPACE
 from intentlog.eventlog.registry import event
+from tests.agents.world import START, STREAM, Asked, Ctx, World
 
 
 async def code(ctx: Ctx) -> None: ...

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.agents.world import Account, Asked, Paid
 
 from intentlog.agents import agent
 from intentlog.agents.errors import DefinitionError
+from tests.agents.world import Account, Asked, Paid
 
 
 async def plain(ctx: Any) -> str:

@@ -8,7 +8,7 @@ from intentlog.agents import facts
 from intentlog.agents.errors import ImpossibleHistory
 from intentlog.agents.lifecycle import ACTIVATION, INTENT, ActivationState, IntentState, next_activation_state, next_intent_state
 
-EVENTS = [fact.__event_type__ for fact in facts.FACTS]  # type: ignore[attr-defined]
+EVENTS = [vars(fact)["__event_type__"] for fact in facts.FACTS]
 
 
 @pytest.mark.parametrize("state, event, target", list(itertools.product(ActivationState, EVENTS, ActivationState)), ids=str)

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.agents.world import Asked, Ctx, Model, World
 
 from intentlog.agents import ModelRequest, ModelResponse
 from intentlog.agents.errors import InputRefused
 from intentlog.agents.models import as_request, idempotency_key
+from tests.agents.world import Asked, Ctx, Model, World
 
 
 class Verdict(msgspec.Struct):
@@ -41,6 +41,7 @@ def test_a_reply_is_asked_for_by_its_schema_and_read_from_the_text():
         world.run()
         assert [["Verdict", True, "fine"]] == world.outputs()
         asked = world.model.asked[0].response_format
+        assert asked is not None
         assert "json_schema" == asked["type"]
         assert "approve" in str(asked)
 
@@ -52,6 +53,7 @@ def test_an_answer_that_does_not_fit_the_reply_is_refused_and_kept(text):
             await ctx.call_model("hi", reply=Verdict)
         except InputRefused as problem:
             return str(problem)
+        return "?"
 
     with World(code, model=Model(text)) as world:
         world.send()
@@ -80,7 +82,7 @@ def test_the_idempotency_key_is_a_function_of_stream_seq_step_and_digest():
 
 def test_an_answer_at_hand_and_an_awaited_one_are_the_same_to_the_agent():
     class Slow(Model):
-        async def complete(self, request: ModelRequest, *, idempotency_key: str) -> ModelResponse:  # type: ignore[override]
+        async def complete(self, request: ModelRequest, *, idempotency_key: str) -> ModelResponse:
             response: ModelResponse = super().complete(request, idempotency_key=idempotency_key)
             return response
 

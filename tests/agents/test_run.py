@@ -64,7 +64,11 @@ HISTORIES = {
     "completed": ((received(), completed()), None, None),
     "the second of two": ((received(), received(1), completed()), ActivationState.QUEUED, 0),
     "a resumed turn failed": ((received(), suspended(), facts.TimerFired(0, "", 50), failed(1, 70)), ActivationState.RESUMABLE, 70),
-    "a resumed turn parked and redriven": ((received(), suspended(), facts.TimerFired(0, "", 50), failed(1, None), facts.InputRedriven(0, "in-0", "me", "")), ActivationState.RESUMABLE, 0),
+    "a resumed turn parked and redriven": (
+        (received(), suspended(), facts.TimerFired(0, "", 50), failed(1, None), facts.InputRedriven(0, "in-0", "me", "")),
+        ActivationState.RESUMABLE,
+        0,
+    ),
 }
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.agents.world import Asked, Ctx, World
 
 from intentlog.agents import Input, facts, send
 from intentlog.agents.app import runtime_codec
@@ -9,6 +8,7 @@ from intentlog.agents.doors import checked_input, checked_json, plain_json
 from intentlog.agents.errors import DefinitionError, InputRefused
 from intentlog.agents.sending import check_input_id, deliver, json_input, typed_input
 from intentlog.eventlog.errors import Unencodable
+from tests.agents.world import Asked, Ctx, World
 
 
 async def code(ctx: Ctx, asked: Asked) -> object:

@@ -121,7 +121,7 @@ def declare_intent_with_another_type() -> Any:
 
 def declare_intent_without_a_type() -> Any:
     @tool(side_effect=True)
-    def bad(*, intent) -> None: ...  # type: ignore[no-untyped-def]
+    def bad(*, intent) -> None: ...
 
 
 def declare_intent_on_a_read() -> Any:
@@ -131,7 +131,7 @@ def declare_intent_on_a_read() -> Any:
 
 def leave_an_annotation_out() -> Any:
     @tool
-    def bad(x) -> None: ...  # type: ignore[no-untyped-def]
+    def bad(x) -> None: ...
 
 
 def take_any_number() -> Any:
@@ -174,7 +174,13 @@ def reconcile_a_read() -> Any:
     def bad() -> None: ...
 
 
-DECLARATIONS = [value for value in list(globals().values()) if getattr(value, "__code__", None) and "bad" in value.__code__.co_varnames + value.__code__.co_cellvars + value.__code__.co_names and not value.__name__.startswith("test")]
+DECLARATIONS = [
+    value
+    for value in list(globals().values())
+    if getattr(value, "__code__", None)
+    and "bad" in value.__code__.co_varnames + value.__code__.co_cellvars + value.__code__.co_names
+    and not value.__name__.startswith("test")
+]
 
 
 @pytest.mark.parametrize("declare", DECLARATIONS, ids=lambda f: f.__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -15,6 +15,7 @@ from intentlog.agents.committer import Committer
 from intentlog.agents.context import ActivationContext
 from intentlog.agents.errors import Superseded
 from intentlog.agents.facts import Failure
+from intentlog.agents.outcome import EffectResult
 from intentlog.agents.sending import Receipt
 from intentlog.agents.streams import Folder, StreamState
 from intentlog.agents.worker import Worker, WorkerSettings
@@ -151,7 +152,7 @@ class World:
         self.tools = [*self.hands.tools(), *self.extra]
         self.app = self.app_of(code, **options)
 
-    def __enter__(self) -> World:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -176,7 +177,9 @@ class World:
         """``until_idle`` from a test that is no coroutine."""
         asyncio.run(self.until_idle(**options))
 
-    async def until_idle(self, *, worker: bool = True, effector: bool = True, crash: str = "", seconds: float = 5.0, settings: WorkerSettings | None = None) -> None:
+    async def until_idle(
+        self, *, worker: bool = True, effector: bool = True, crash: str = "", seconds: float = 5.0, settings: WorkerSettings | None = None
+    ) -> None:
         """Serve until nothing is due at the clock's present moment.
 
         ``crash`` names a boundary at which, the first time, the key's lane ends as if its process had died there; then
@@ -185,10 +188,23 @@ class World:
         crashed = asyncio.Event()
         committer = Committer(self.log)
         made_worker = Worker(
-            self.app, self.log, owner="w", committer=committer, settings=settings or WorkerSettings(poll=0.005), boundary=_dying(crash, crashed, Superseded), on_error=self._failed
+            self.app,
+            self.log,
+            owner="w",
+            committer=committer,
+            settings=settings or WorkerSettings(poll=0.005),
+            boundary=_dying(crash, crashed, Superseded),
+            on_error=self._failed,
         )
         made_effector = Effector(
-            self.app.codec, self.app.tools, self.log, owner="e", committer=committer, settings=EffectorSettings(poll=0.005, grace=2.0), boundary=_dying(crash, crashed, LeaseLost), on_error=self._failed
+            self.app.codec,
+            self.app.tools,
+            self.log,
+            owner="e",
+            committer=committer,
+            settings=EffectorSettings(poll=0.005, grace=2.0),
+            boundary=_dying(crash, crashed, LeaseLost),
+            on_error=self._failed,
         )
         parts: list[Any] = [part for part, wanted in ((made_worker, worker), (made_effector, effector)) if wanted]
         running = [asyncio.create_task(part.run()) for part in parts]
@@ -204,9 +220,9 @@ class World:
             await asyncio.wait(running, timeout=3)
             for each in running:
                 each.cancel()
-            for each in await asyncio.gather(*running, return_exceptions=True):
-                if isinstance(each, Exception):
-                    self._failed("serving", each)
+            for ended in await asyncio.gather(*running, return_exceptions=True):
+                if isinstance(ended, Exception):
+                    self._failed("serving", ended)
             committer.close()
             if crashed.is_set():
                 self.log.schedule.evict("w")
@@ -272,3 +288,9 @@ def waiting(**options: Any) -> Suspend:
 
 
 Ctx = ActivationContext[Any]
+
+
+def told(ctx: Ctx) -> EffectResult:
+    """What a resumed turn is told first."""
+    assert ctx.resume_result is not None
+    return ctx.resume_result

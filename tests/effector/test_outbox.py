@@ -62,7 +62,9 @@ def test_an_outcome_told_twice_or_of_an_intent_from_before_changes_nothing():
 
 
 def test_attempts_are_counted_by_their_number():
-    made = outbox(stored(1, staged("x")), *(stored(n, facts.IntentAttempted("x", n - 1, "e", n)) for n in (2, 3)), stored(4, facts.IntentAttempted("gone", 1, "e", 1)))
+    made = outbox(
+        stored(1, staged("x")), *(stored(n, facts.IntentAttempted("x", n - 1, "e", n)) for n in (2, 3)), stored(4, facts.IntentAttempted("gone", 1, "e", 1))
+    )
     assert 2 == made.first("a-k").attempts  # type: ignore[union-attr]
 
 

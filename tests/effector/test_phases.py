@@ -56,14 +56,23 @@ def test_a_deadline_is_over_at_its_moment_and_zero_always_is(now, expires_at, ex
     assert expired is (phases.refuse_expired(pending(expires_at=expires_at), echo, now) is not None)
 
 
-@pytest.mark.parametrize("tool, attempts, status", [(echo, 0, "EXPIRED"), (None, 0, "EXPIRED"), (echo, 1, "UNKNOWN"), (push, 1, "ERROR"), (None, 1, "UNKNOWN")], ids=str)
+@pytest.mark.parametrize("tool, attempts, status", [(echo, 0, "EXPIRED"), (None, 0, "EXPIRED"), (echo, 1, "UNKNOWN"), (push, 1, "ERROR"), (None, 1, "UNKNOWN")])
 def test_what_an_intent_past_its_deadline_is_reported_as(tool, attempts, status):
     outcome = phases.refuse_expired(pending(attempts=attempts), tool, 200)
     assert outcome is not None
     assert (status, "Expired") == (outcome.status, outcome.failure.type)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("given, kind", [(pending("gone"), "UnknownTool"), (pending("reading"), "WrongToolKind"), (pending(text=7), "ArgumentRefused"), (pending(other=7), "ArgumentRefused"), (pending(text="x", intent={}), "ArgumentRefused")])
+@pytest.mark.parametrize(
+    "given, kind",
+    [
+        (pending("gone"), "UnknownTool"),
+        (pending("reading"), "WrongToolKind"),
+        (pending(text=7), "ArgumentRefused"),
+        (pending(other=7), "ArgumentRefused"),
+        (pending(text="x", intent={}), "ArgumentRefused"),
+    ],
+)
 def test_what_does_not_fit_is_rejected_and_never_called(given, kind):
     outcome = phases.refuse_unfit(given, TOOLS, CODEC)
     assert isinstance(outcome, phases.Outcome)
@@ -107,7 +116,15 @@ async def told(info: IntentInfo, text: str) -> Any:
 
 @pytest.mark.parametrize(
     "reconcile, status",
-    [(told, "OK"), (lambda info, text: None, "UNKNOWN"), (lambda info, text: object(), "UNKNOWN"), (raising(ValueError("x")), "UNKNOWN"), (raising(SystemExit(1)), "UNKNOWN"), (raising(StopIteration()), "UNKNOWN"), (raising(Unprintable()), "UNKNOWN")],
+    [
+        (told, "OK"),
+        (lambda info, text: None, "UNKNOWN"),
+        (lambda info, text: object(), "UNKNOWN"),
+        (raising(ValueError("x")), "UNKNOWN"),
+        (raising(SystemExit(1)), "UNKNOWN"),
+        (raising(StopIteration()), "UNKNOWN"),
+        (raising(Unprintable()), "UNKNOWN"),
+    ],
 )
 def test_reconcile_is_asked_and_whatever_it_does_there_is_an_outcome(reconcile, status):
     @tool(side_effect=True, reconcile=reconcile)
@@ -130,7 +147,18 @@ def test_the_tool_gets_its_arguments_and_who_it_acts_for():
     assert ("OK", "X") == ((found := executed(push, text="x")).status, found.value)
 
 
-PROBLEMS = [ValueError("no"), Odd("odd"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError("mine"), TimeoutError("its own"), StopIteration("s"), Unprintable(), ExceptionGroup("g", [ValueError("a")]), ValueError("\ud800")]
+PROBLEMS = [
+    ValueError("no"),
+    Odd("odd"),
+    SystemExit(1),
+    KeyboardInterrupt(),
+    asyncio.CancelledError("mine"),
+    TimeoutError("its own"),
+    StopIteration("s"),
+    Unprintable(),
+    ExceptionGroup("g", [ValueError("a")]),
+    ValueError("\ud800"),
+]
 
 
 @pytest.mark.parametrize("blocking", [False, True], ids=["async", "blocking"])
@@ -151,7 +179,7 @@ def test_whatever_a_tool_raises_is_an_error_that_can_be_recorded(problem, blocki
     assert outcome.failure == CODEC.decode(event.type, event.schema, event.data).failure
 
 
-@pytest.mark.parametrize("value", [object(), {1, object()}, lambda: None, open], ids=str)
+@pytest.mark.parametrize("value", [object(), {1, object()}, lambda: None, open], ids=["an object", "a set", "a function", "a built-in"])
 def test_a_result_that_cannot_be_recorded_is_an_error_for_it_ran(value):
     async def gives() -> Any:
         return value
@@ -191,9 +219,9 @@ def test_cancelling_the_effector_is_no_outcome():
 
 
 def test_events_are_linked_to_the_intent_and_a_settlements_id_is_the_intents():
-    attempt = phases.attempted_event(CODEC, pending(attempts=1), "e-1", 7, b"n" * 16)
-    one = phases.settled_event(CODEC, pending(), phases.Outcome("OK", "v"), "e-1")
-    other = phases.settled_event(CODEC, pending(), phases.Outcome("ERROR"), "e-2")
+    attempt = phases.attempted_event(CODEC, pending(attempts=1), "e-1", 7)
+    one = phases.settled_event(CODEC, pending(attempts=1), phases.Outcome("OK", "v"), "e-1")
+    other = phases.settled_event(CODEC, pending(attempts=2), phases.Outcome("ERROR"), "e-2")
     assert facts.IntentAttempted("i-1", 2, "e-1", 7) == CODEC.decode(attempt.type, attempt.schema, attempt.data)
     assert {(b"c" * 16, b"e" * 16)} == {(each.correlation, each.causation) for each in (attempt, one, other)}
     assert one.event_id == other.event_id

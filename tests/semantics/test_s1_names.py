@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from tests.agents.world import STREAM, Account, Asked, Ctx, World, waiting
 
 from intentlog.agents import App, Input, agent, facts, send
 from intentlog.agents.doors import checked_json
@@ -13,6 +12,7 @@ from intentlog.agents.errors import DefinitionError
 from intentlog.eventlog.errors import InvalidName, RegistrationError
 from intentlog.eventlog.names import category_of, stream_name
 from intentlog.eventlog.registry import EventRegistry, event
+from tests.agents.world import STREAM, Account, Asked, Ctx, World, waiting
 
 BAD_KEYS = ["", " ", "\t", "a\x00b", "a\nb", "x" * 513, "é" * 257, "e\u0301", "\ud800", "\x7f"]
 

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 
 import pytest
-from tests.agents.world import STREAM, Asked, Ctx, World, waiting
 
 from intentlog.agents import Input, facts
 from intentlog.agents.errors import InputRefused
 from intentlog.agents.sending import deliver, typed_input
 from intentlog.eventlog.errors import LogUnavailable
 from intentlog.eventlog.opening import open_log
+from tests.agents.world import STREAM, Asked, Ctx, World, waiting
 
 
 async def echo(ctx: Ctx) -> object:

@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.agents.world import Account, Asked, Ctx, Paid, World, waiting
 
 from intentlog.agents import RetryPolicy, facts
 from intentlog.agents.dead_letters import dead_letters, redrive
+from tests.agents.world import Account, Asked, Ctx, Paid, World, told, waiting
 
 
 def failing(times: int):
@@ -21,7 +21,7 @@ def failing(times: int):
     async def code(ctx: Ctx, asked: Asked) -> object:
         nonlocal left
         if ctx.is_resume:
-            return [ctx.seq, ctx.resume_result.value]
+            return [ctx.seq, told(ctx).value]
         ctx.emit(asked)
         await ctx.call_model("hi")
         ctx.act("pay", order=asked.order)
@@ -132,8 +132,7 @@ def test_a_redrive_of_a_suspended_activations_later_turn_keeps_what_it_waited_fo
             return waiting(snapshot=b"kept")
         if broken:
             raise RuntimeError("no")
-        assert ctx.resume_result is not None
-        return [ctx.snapshot, ctx.resume_result.value]
+        return [ctx.snapshot, told(ctx).value]
 
     with World(code, retry=RetryPolicy(max_attempts=1 + again, first=timedelta(seconds=1))) as world:
         world.send()
@@ -210,7 +209,15 @@ class Ending(BaseException):
 
 @pytest.mark.parametrize(
     "problem",
-    [Unprintable(), Unpicklable(), ValueError("\ud800 and \x00"), ExceptionGroup("several", [ValueError("a")]), SystemExit(3), asyncio.CancelledError(), Ending("all")],
+    [
+        Unprintable(),
+        Unpicklable(),
+        ValueError("\ud800 and \x00"),
+        ExceptionGroup("several", [ValueError("a")]),
+        SystemExit(3),
+        asyncio.CancelledError(),
+        Ending("all"),
+    ],
     ids=lambda problem: type(problem).__name__,
 )
 def test_whatever_agent_code_raises_is_recorded_and_other_keys_go_on(problem):
@@ -241,6 +248,7 @@ def test_an_agent_that_swallows_a_tools_error_commits_what_it_staged_on_purpose(
             await ctx.run_tool("read", what="x")
         except ValueError as problem:
             return str(problem)
+        return "?"
 
     with World(code, state=Account) as world:
         world.hands.script = [ValueError("closed today")]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
-
-from tests.agents.world import STREAM, Account, Asked, Clock, Ctx, World, waiting
 
 from intentlog.agents import ModelResponse, facts
 from intentlog.agents.committer import Committer
 from intentlog.agents.worker import Worker, WorkerSettings
 from intentlog.eventlog.log import EventLog
+from tests.agents.world import STREAM, Account, Asked, Clock, Ctx, World, waiting
 
 
 def test_key_and_seq_stay_and_steps_go_on_through_all_turns_of_an_activation():
@@ -40,7 +40,7 @@ def test_a_turn_is_one_append_and_nothing_it_staged_is_visible_before():
         ctx.emit(asked)
         ctx.act("push", text="x")
         ctx.trace("remark", n=1)
-        ctx.arm(waiting().timeout)
+        ctx.arm(timedelta(hours=1))
         await ctx.run(lambda: seen.append(world.types()))
         return waiting()
 
@@ -120,7 +120,7 @@ async def _two_workers(world: World, first: Gate, second: Gate, code: Any) -> No
     running.append(asyncio.create_task(quick.run()))
     await second.reached.wait()
     second.open.set()
-    while not world.outputs():
+    while not world.outputs():  # noqa: ASYNC110 - what is waited for is on the log
         await asyncio.sleep(0.005)
     first.open.set()
     quick.stop()

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 import pytest
-from tests.agents.world import STREAM, Asked, Ctx, Model, World, waiting
 
 from intentlog.agents import ModelRequest, ModelResponse, ToolCall, Usage, facts
 from intentlog.agents.errors import JournalMiss, ModelFailed, WrongToolKind
 from intentlog.replay import replay_stream
+from tests.agents.world import STREAM, Asked, Ctx, Model, World, waiting
 
 
 def asking(*prompts: Any, **changes: Any):
@@ -35,7 +35,13 @@ def test_an_answer_is_in_the_log_before_the_agent_has_it():
         world.run()
         assert [["input.received", "model_call.cached"]] == seen
         (cached,) = world.facts(facts.ModelCallCached)
-        assert (0, 0, "yes", Usage(7, 3), [{"role": "user", "content": "hi"}]) == (cached.seq, cached.step, cached.response.text, cached.response.usage, cached.request.messages)
+        assert (0, 0, "yes", Usage(7, 3), [{"role": "user", "content": "hi"}]) == (
+            cached.seq,
+            cached.step,
+            cached.response.text,
+            cached.response.usage,
+            cached.request.messages,
+        )
         assert ("scripted", "model-x") == (cached.request.provider, cached.request.model)
 
 
@@ -241,7 +247,7 @@ def test_a_read_with_other_arguments_at_a_recorded_place_is_drift():
 def test_a_tool_with_a_side_effect_cannot_be_called_or_run_directly():
     """S-4.7"""
     with World(asking("hi")) as world:
-        with pytest.raises(WrongToolKind, match="stage it with ctx.act"):
+        with pytest.raises(WrongToolKind, match=r"stage it with ctx\.act"):
             world.app.tools.named("pay")(order="o-1")
 
         async def code(ctx: Ctx) -> Any:
@@ -254,7 +260,18 @@ def test_a_tool_with_a_side_effect_cannot_be_called_or_run_directly():
         assert [] == world.hands.calls
 
 
-@pytest.mark.parametrize("problem", [ValueError("closed"), KeyError("k"), OSError(2, "gone"), ZeroDivisionError(), UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), ExceptionGroup("g", [ValueError("a")])], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ValueError("closed"),
+        KeyError("k"),
+        OSError(2, "gone"),
+        ZeroDivisionError(),
+        UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"),
+        ExceptionGroup("g", [ValueError("a")]),
+    ],
+    ids=lambda p: type(p).__name__,
+)
 def test_what_a_read_raised_is_raised_again_with_the_same_type_and_text_live_and_replayed(problem):
     """S-4.7"""
     seen: list[tuple[str, str, str]] = []

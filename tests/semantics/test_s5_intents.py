@@ -7,18 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.agents.world import STREAM, Ctx, World, waiting
 
 from intentlog.agents import Tool, facts, tool
 from intentlog.agents.context import ActivationContext
 from intentlog.agents.errors import IntentConflict, IntentDrift
 from intentlog.agents.intents import EXPIRED, NAMESPACE, OK
+from tests.agents.world import STREAM, Ctx, World, told, waiting
 
 
 def acting(*args: Any, **options: Any):
     async def code(ctx: Ctx) -> object:
         if ctx.is_resume:
-            return [ctx.resume_result.status]
+            return [told(ctx).status]
         ctx.act(*args, **options)
         return waiting()
 
@@ -163,7 +163,7 @@ def test_the_same_act_in_a_later_activation_stages_nothing_and_gets_the_recorded
 
     async def code(ctx: Ctx) -> object:
         if ctx.is_resume:
-            return [ctx.resume_result.value, ctx.resume_result.intent_id]
+            return [told(ctx).value, told(ctx).intent_id]
         ctx.act("push", text="hello", key="greet")
         return waiting()
 

@@ -6,19 +6,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.agents.world import START, STREAM, Ctx, World, waiting
 
 from intentlog.agents import IntentInfo, Tool, facts, tool
 from intentlog.agents.errors import ImpossibleHistory
 from intentlog.agents.intents import CANCELLED, ERROR, EXPIRED, OK, REJECTED, UNKNOWN, fact_id
 from intentlog.eventlog.errors import EventIdConflict
 from intentlog.eventlog.versions import ANY
+from tests.agents.world import START, STREAM, Ctx, World, told, waiting
 
 
 def acting(name: str, **args: Any):
     async def code(ctx: Ctx) -> object:
         if ctx.is_resume:
-            return [ctx.resume_result.status, ctx.resume_result.attempts]
+            return [told(ctx).status, told(ctx).attempts]
         ctx.act(name, args, ttl=timedelta(minutes=1))
         return waiting()
 
@@ -27,6 +27,7 @@ def acting(name: str, **args: Any):
 
 def settled(world: World) -> facts.IntentSettled:
     (fact,) = world.facts(facts.IntentSettled)
+    assert isinstance(fact, facts.IntentSettled)
     return fact
 
 
@@ -39,7 +40,11 @@ def test_ok_means_it_ran_and_its_result_is_recorded():
         assert ["intent.staged", "activation.suspended", "intent.attempted", "intent.settled"] == world.types()[1:5]
 
 
-@pytest.mark.parametrize("done, said", [(ValueError("no such card"), "no such card"), (object(), "cannot be recorded"), (SystemExit(1), "1"), (ValueError("\ud800"), "\ud800")], ids=["raised", "unencodable", "exit", "odd text"])
+@pytest.mark.parametrize(
+    "done, said",
+    [(ValueError("no such card"), "no such card"), (object(), "cannot be recorded"), (SystemExit(1), "1"), (ValueError("\ud800"), "ValueError")],
+    ids=["raised", "unencodable", "exit", "odd text"],
+)
 def test_error_means_it_ran_or_may_have(done, said):
     """S-6.1"""
     with World(acting("fragile", what="x")) as world:
@@ -47,8 +52,7 @@ def test_error_means_it_ran_or_may_have(done, said):
         world.send()
         world.run()
         assert (ERROR, 1) == (settled(world).status, settled(world).attempts)
-        assert settled(world).failure is not None
-        assert said in settled(world).failure.message
+        assert said in str(settled(world).failure)
         assert [[ERROR, 1]] == world.outputs()
 
 
@@ -75,7 +79,15 @@ def staged(world: World, name: str, **args: Any) -> None:
     world.append(intent, facts.Suspended(0, START, 1, 0, ("i-1",), "all", START + 60_000_000))
 
 
-@pytest.mark.parametrize("name, args, failure", [("gone", {}, "UnknownTool"), ("read", {"what": "x"}, "WrongToolKind"), ("pay", {"order": 1}, "ArgumentRefused"), ("pay", {"order": "o", "intent": 1}, "ArgumentRefused")])
+@pytest.mark.parametrize(
+    "name, args, failure",
+    [
+        ("gone", {}, "UnknownTool"),
+        ("read", {"what": "x"}, "WrongToolKind"),
+        ("pay", {"order": 1}, "ArgumentRefused"),
+        ("pay", {"order": "o", "intent": 1}, "ArgumentRefused"),
+    ],
+)
 def test_rejected_means_it_never_ran(name, args, failure):
     """S-6.1"""
     with World(acting("pay", order="o-1")) as world:
@@ -205,7 +217,9 @@ def with_reconcile(answer: Any) -> tuple[Tool, list[Any]]:
     return transfer, asked
 
 
-@pytest.mark.parametrize("answer, status, value", [("tr_9", OK, "tr_9"), (None, UNKNOWN, None), (RuntimeError("down"), UNKNOWN, None)], ids=["told", "could not tell", "failed"])
+@pytest.mark.parametrize(
+    "answer, status, value", [("tr_9", OK, "tr_9"), (None, UNKNOWN, None), (RuntimeError("down"), UNKNOWN, None)], ids=["told", "could not tell", "failed"]
+)
 def test_after_a_crash_another_tools_reconcile_function_is_asked_and_the_tool_is_never_called_again(answer, status, value):
     """S-6.5"""
     transfer, asked = with_reconcile(answer)

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.agents.world import START, STREAM, Ctx, World, waiting
 
 from intentlog.agents import Suspend, facts
 from intentlog.agents.errors import EffectTimedOut
 from intentlog.agents.intents import ERROR, OK, TIMED_OUT
 from intentlog.agents.outcome import EffectResult
+from tests.agents.world import START, STREAM, Ctx, World, told, waiting
 
 
 def statuses(ctx: Ctx) -> list[str]:
@@ -175,8 +175,8 @@ def test_a_wait_that_timed_out_can_be_waited_for_again():
     """S-7.2, S-7.3"""
 
     async def code(ctx: Ctx) -> object:
-        if ctx.is_resume and ctx.resume_result is not None and ctx.resume_result.ok:
-            return [ctx.resume_result.value]
+        if ctx.is_resume and told(ctx).ok:
+            return [told(ctx).value]
         if not ctx.is_resume:
             ctx.act("pay", order="o-1")
         return waiting(timeout=timedelta(seconds=10))
@@ -200,7 +200,7 @@ def test_at_the_deadline_the_activation_goes_on_with_a_timed_out_result():
             ctx.act("pay", order="o-1")
             ctx.act("push", text="x")
             return waiting(timeout=timedelta(seconds=10))
-        return [ctx.timed_out, ctx.resume_result.status, *statuses(ctx)]
+        return [ctx.timed_out, told(ctx).status, *statuses(ctx)]
 
     with World(code) as world:
         world.send()
@@ -245,7 +245,7 @@ def test_an_agent_that_does_not_look_at_the_status_fails_closed(use):
 
     async def code(ctx: Ctx) -> object:
         if ctx.is_resume:
-            return use(ctx.resume_result)
+            return use(told(ctx))
         ctx.act("pay", order="o-1")
         return waiting(timeout=timedelta(seconds=10))
 
@@ -326,7 +326,8 @@ def test_a_deadline_and_an_outcome_at_the_same_moment_lose_no_time(monkeypatch: 
         world.run(effector=False)
         world.clock.tick(10)
         world.log.schedule.wake("turn", STREAM, world.clock())
-        append, raced = world.log.append_batch, []
+        raced: list[bool] = []
+        append = world.log.append_batch
 
         def slower(requests: Any) -> Any:
             if not raced and any(event.type == "timer.fired" for request in requests for part in request.parts for event in part.events):

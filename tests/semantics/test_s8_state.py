@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 import pytest
-from tests.agents.world import STREAM, Account, Asked, Ctx, Paid, World, waiting
 
 from intentlog.agents import Aggregate, App, WorkerSettings, agent, applies, facts
 from intentlog.agents.dead_letters import dead_letters, redrive
@@ -17,6 +16,7 @@ from intentlog.eventlog.codec import Codec
 from intentlog.eventlog.log import Snapshot
 from intentlog.eventlog.registry import EventRegistry, event
 from intentlog.eventlog.upcasting import upcasts
+from tests.agents.world import STREAM, Account, Asked, Ctx, Paid, World, waiting
 
 
 async def busy(ctx: Ctx, asked: Asked) -> object:
@@ -57,7 +57,9 @@ def test_folding_from_zero_from_any_snapshot_and_step_by_step_is_the_same_at_eve
             live = folder.fold(live, rows[cut : cut + 1])
             from_zero = folder.fold(folder.empty(STREAM), rows[: cut + 1])
             restored = folder.restore(STREAM, folder.snapshot(from_zero))
-            assert (from_zero.run, from_zero.state, from_zero.version) == (live.run, live.state, live.version) == (restored.run, restored.state, restored.version)
+            assert (
+                (from_zero.run, from_zero.state, from_zero.version) == (live.run, live.state, live.version) == (restored.run, restored.state, restored.version)
+            )
             rest = folder.fold(restored, rows[cut + 1 :])
             whole = folder.fold(folder.empty(STREAM), rows)
             assert (whole.run, whole.state, whole.version) == (rest.run, rest.state, rest.version)

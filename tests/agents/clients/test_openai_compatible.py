@@ -16,7 +16,7 @@ from intentlog.agents import ModelRequest, OpenAICompatible, ToolCall, Usage
 from intentlog.agents.clients.openai_compatible import ModelRefused
 from intentlog.agents.errors import ModelFailed
 
-SECRET = "sk-very-secret"  # noqa: S105
+SECRET = "sk-very-secret"
 REQUEST = ModelRequest(
     [{"role": "user", "content": "hi"}], "openai", "m-1", [{"type": "function", "function": {"name": "pay"}}], {"temperature": 0}, {"type": "json_object"}
 )
