@@ -135,6 +135,7 @@ def test_within_a_key_the_next_begins_when_the_last_is_settled():
 
 
 def test_one_slow_key_holds_up_no_other():
+    """S-6.6"""
     with Outside() as outside:
         outside.seconds = {"slow": 0.3}
         outside.stage("slow", key="slow")
@@ -220,6 +221,7 @@ def test_nothing_is_done_again_by_an_effector_that_comes_later(outside):
 
 
 def test_a_settlement_that_comes_second_is_refused_and_counted_and_the_key_goes_on():
+    """S-6.2"""
     with Outside() as outside:
 
         def somebody_else() -> str:
@@ -235,6 +237,8 @@ def test_a_settlement_that_comes_second_is_refused_and_counted_and_the_key_goes_
 
 
 def test_what_an_owner_writes_after_it_lost_the_key_is_refused_and_counted(outside):
+    """S-6.4"""
+
     def robbed() -> str:
         outside.log.schedule.evict("e")
         now = system_clock()
@@ -250,6 +254,7 @@ def test_what_an_owner_writes_after_it_lost_the_key_is_refused_and_counted(outsi
 
 @pytest.mark.parametrize("name", ["work", "again"])
 def test_a_lease_is_renewed_while_a_tool_runs_longer_than_it(outside, name):
+    """S-6.7"""
     outside.seconds = {"x": 0.6}
     outside.stage("x", tool=name)
     outside.serve(owners=("one", "two"), lease=0.2)
@@ -269,6 +274,7 @@ def test_two_effectors_share_the_work_and_never_do_the_same(tmp_path):
 
 
 def test_a_busy_key_is_waited_for(outside):
+    """S-6.6"""
     now = system_clock()
     outside.log.schedule.acquire(EFFECTS, ["a-k"], "busy", now=now, until=now + SECOND // 5)
     outside.stage("x")
@@ -280,6 +286,7 @@ def test_a_busy_key_is_waited_for(outside):
 
 
 def test_a_clean_stop_hands_back_the_keys_whose_tools_have_ended_and_leaves_the_others():
+    """S-6.7"""
     with Outside() as outside:
         outside.seconds = {"stuck": 60, "short": 0.1}
         outside.stage("stuck", key="stuck")
@@ -310,6 +317,7 @@ def test_a_crash_before_the_call_or_after_it_is_seen_as_an_attempt_without_an_en
 
 
 def test_the_checkpoint_never_passes_an_open_intent(outside):
+    """S-6.8"""
     outside.stage("x", "y")
     outside.serve()
     done = outside.log.checkpoints.load("effector")

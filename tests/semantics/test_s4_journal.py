@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from intentlog.agents import ModelRequest, ModelResponse, ToolCall, Usage, facts
-from intentlog.agents.errors import JournalMiss, ModelFailed, WrongToolKind
-from intentlog.replay import Verdict, replay_stream
+from intentlog.agents.errors import ModelFailed, WrongToolKind
+from intentlog.replay import Kind, Verdict, replay_stream
 from tests.agents.world import STREAM, Asked, Ctx, Model, World, waiting
 
 
@@ -137,7 +137,8 @@ def test_a_replay_never_calls_out_and_a_step_it_does_not_find_is_a_miss():
         world.run()
         world.deploy(asking("one", "two"))
         found = replay_stream(world.log, world.app, STREAM)
-        assert (Verdict.DIVERGED, True) == (found.verdict, JournalMiss.__name__ in repr(found) or "miss" in repr(found).lower())
+        assert found.divergence is not None
+        assert (Verdict.DIVERGED, Kind.MISS, 1) == (found.verdict, found.divergence.kind, found.divergence.step)
         assert 1 == len(world.model.asked)
 
 
