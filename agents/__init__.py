@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .defining import Agent, agent
     from .aggregate import Aggregate, applies
     from .app import App, Input
     from .clients.openai_compatible import OpenAICompatible
     from .committer import Committer
     from .context import ActivationContext
+    from .defining import Agent, agent
     from .facts import Failure
     from .models import ModelClient, ModelRequest, ModelResponse, ToolCall, Usage
     from .outcome import Complete, EffectResult, Suspend

@@ -38,7 +38,7 @@ def first_difference(left: object, right: object, path: str = "") -> Difference:
         return _mappings(left, right, path)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return _sequences(left, right, path)
-    if left == right or (left != left and right != right):  # noqa: PLR0124 - NaN equals itself here
+    if left == right or (left != left and right != right):
         return Difference("", shown(left), shown(right))
     if isinstance(left, str) and isinstance(right, str):
         return _texts(left, right, path)

@@ -116,7 +116,11 @@ class ActivationContext(LinearSteps, Recorded, Generic[S]):
     def resume_results(self) -> tuple[EffectResult, ...]:
         """What the last suspension waited for, in the order it was staged; an outcome that is not there reads TIMED_OUT."""
         activation = self._activation
-        return tuple(self._result(wait, wait in activation.results) for wait in activation.waits if activation.timed_out or activation.mode == "all" or wait in activation.results)
+        return tuple(
+            self._result(wait, wait in activation.results)
+            for wait in activation.waits
+            if activation.timed_out or activation.mode == "all" or wait in activation.results
+        )
 
     @property
     def resume_result(self) -> EffectResult | None:

@@ -107,7 +107,9 @@ class Definitions:
     def check_domain_event(self, event: object) -> None:
         """Raise ``DefinitionError`` unless ``event`` is of a registered class that is not one of the runtime's."""
         if type(event) in _FACTS or not self.codec.knows(type(event)):
-            raise DefinitionError(f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in App(events=[…]) if it lives in another module.")
+            raise DefinitionError(
+                f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in App(events=[…]) if it lives in another module."
+            )
 
 
 def _raised_as(kind: type[Exception], message: str) -> Exception | None:
@@ -143,7 +145,7 @@ def _plainly(request: ModelRequest) -> bytes | None:
         return None
 
 
-class ReadFailed(Exception):  # noqa: N818 - it stands for somebody else's exception
+class ReadFailed(Exception):
     """A read-only tool raised an exception that is not a built-in one; ``args`` are its type's name and its text."""
 
     def __str__(self) -> str:

@@ -146,11 +146,11 @@ class EffectTimedOut(EffectFailed):
     """The suspension's deadline passed before the outcome was recorded."""
 
 
-class ActivationCancelled(AgentError):  # noqa: N818 - the word the caller catches
+class ActivationCancelled(AgentError):
     """The activation was cancelled (``Client.cancel``): thrown where it waits, so that it can clean up, and told to whoever waits for it."""
 
 
-class TurnOver(BaseException):  # noqa: N818 - control flow
+class TurnOver(BaseException):
     """Agent code that is being closed at the end of its turn tried to take another step; it must not catch this."""
 
 
@@ -166,5 +166,5 @@ class ModelFailed(RetryableAgentError):
     """The provider did not answer within the client's own retries."""
 
 
-class Superseded(BaseException):  # noqa: N818 - control flow, like GeneratorExit
+class Superseded(BaseException):
     """This turn's key belongs to somebody else now; agent code must not catch it, so it is not an ``Exception``."""

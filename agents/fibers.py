@@ -21,7 +21,7 @@ from .errors import AgentExited, Superseded
 from .requests import REQUESTS, Request
 
 
-class StepCancelled(BaseException):  # noqa: N818 - control flow, like asyncio.CancelledError
+class StepCancelled(BaseException):
     """Thrown into a fiber that lost a race, so that its ``finally`` blocks run; not an ``Exception`` on purpose."""
 
 

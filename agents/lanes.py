@@ -24,7 +24,14 @@ class Lane:
     __slots__ = ("_committer", "_deadline", "_folder", "_log", "_loop", "_on_end", "_overdue", "_plan", "_seconds", "_task", "claim", "lost")
 
     def __init__(
-        self, claim: Claim, plan: Plan, log: EventLog, committer: Committer, folder: Folder, seconds: float, on_end: Callable[[Lane, int, BaseException | None], None]
+        self,
+        claim: Claim,
+        plan: Plan,
+        log: EventLog,
+        committer: Committer,
+        folder: Folder,
+        seconds: float,
+        on_end: Callable[[Lane, int, BaseException | None], None],
     ) -> None:
         self.claim = claim
         #: The lease went to somebody else: the next thing that comes back ends the plan.

@@ -90,7 +90,9 @@ class LinearSteps:
     async def approval(self: ActivationContext[Any], question: str, *, channel: str = "approvals", timeout: timedelta | None = None, **details: Any) -> Verdict:
         """Ask a person and wait for the answer; no answer within ``timeout`` is a denial (S-7.3, S-7.5)."""
         step = self._step("approval", question)
-        digest = content_digest("approval", self._definitions.codec.encode_value({"question": question, "channel": channel, "details": details}, dict[str, Any]))
+        digest = content_digest(
+            "approval", self._definitions.codec.encode_value({"question": question, "channel": channel, "details": details}, dict[str, Any])
+        )
         approval_id = f"approval-{self.seq}-{step}"
         asked = self._activation.approvals.get(approval_id)
         if asked is None:

@@ -86,7 +86,9 @@ class EffectResult:
     def error(self) -> errors.EffectFailed:
         """The exception that says how it ended."""
         said = f": {self.failure.type}: {self.failure.message}" if self.failure else ""
-        return _FAILURES[self.status](f"{self.tool or 'wait'} {self.intent_id} ended {self.status}{said}. Look at ctx.resume_result.status before using its value.")
+        return _FAILURES[self.status](
+            f"{self.tool or 'wait'} {self.intent_id} ended {self.status}{said}. Look at ctx.resume_result.status before using its value."
+        )
 
 
 def result_of(intent: Any, fired: bool = False) -> EffectResult:

@@ -79,7 +79,9 @@ class Recorded:
                 best = (at, place, wait)
         if activation.cancel is not None and not self._cancel_told and activation.cancel_at <= sees and (best is None or activation.cancel_at < best[0]):
             self._cancel_told = True
-            return ActivationCancelled(f"{self.stream}, activation {self.seq}, was cancelled by {activation.cancel.by}: {activation.cancel.reason or 'no reason given'}")
+            return ActivationCancelled(
+                f"{self.stream}, activation {self.seq}, was cancelled by {activation.cancel.by}: {activation.cancel.reason or 'no reason given'}"
+            )
         passed = activation.deadlines[self._deadlines_told] if self._deadlines_told < len(activation.deadlines) else None
         if passed is not None and passed <= sees and (best is None or passed < best[0]):
             self._deadlines_told += 1

@@ -64,11 +64,15 @@ class Tool:
     #: Asked after a crash in mid-call whether the effect happened: ``(IntentInfo, **args) -> value | None``.
     reconcile: Reconcile | None = None
     #: Names of the parameters a caller may give.
-    parameters: frozenset[str] = attrs.field(init=False, default=attrs.Factory(lambda self: frozenset(f.name for f in attrs.fields(self.arguments)), takes_self=True))
+    parameters: frozenset[str] = attrs.field(
+        init=False, default=attrs.Factory(lambda self: frozenset(f.name for f in attrs.fields(self.arguments)), takes_self=True)
+    )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.side_effect:
-            raise WrongToolKind(f"{self.name} has a side effect and is not called directly: stage it with ctx.act({self.name!r}, …). To test the function itself, call {self.name}.fn(…).")
+            raise WrongToolKind(
+                f"{self.name} has a side effect and is not called directly: stage it with ctx.act({self.name!r}, …). To test the function itself, call {self.name}.fn(…)."
+            )
         return self.fn(*args, **kwargs)
 
 
@@ -107,7 +111,9 @@ def tool(
     return make if fn is None else make(fn)
 
 
-def _define(fn: Callable[..., Any], name: str | None, description: str | None, side_effect: bool, idempotent: bool, timeout: timedelta, reconcile: Reconcile | None) -> Tool:
+def _define(
+    fn: Callable[..., Any], name: str | None, description: str | None, side_effect: bool, idempotent: bool, timeout: timedelta, reconcile: Reconcile | None
+) -> Tool:
     label = name or fn.__name__
     if not _NAME.match(label):
         raise DefinitionError(f"Invalid tool name {label!r}: it must match [A-Za-z][A-Za-z0-9_.-]*")
@@ -138,7 +144,9 @@ def _define(fn: Callable[..., Any], name: str | None, description: str | None, s
         raise DefinitionError(f"tool {label}: {problem}") from problem
     doc = inspect.getdoc(fn) or ""
     returns = hints.get("return", Any)
-    return Tool(label, description if description is not None else doc, side_effect, fn, arguments, _flat(schema), returns, takes_intent, idempotent, timeout, reconcile)
+    return Tool(
+        label, description if description is not None else doc, side_effect, fn, arguments, _flat(schema), returns, takes_intent, idempotent, timeout, reconcile
+    )
 
 
 def _check_intent(label: str, parameter: inspect.Parameter, hint: Any, side_effect: bool) -> None:
@@ -174,7 +182,9 @@ class ToolSet:
         """Register; a second tool of the same name raises ``DefinitionError``."""
         known = self._tools.setdefault(added.name, added)
         if known is not added:
-            raise DefinitionError(f"two tools are named {added.name!r}: {known.fn.__module__}.{known.fn.__qualname__} and {added.fn.__module__}.{added.fn.__qualname__}")
+            raise DefinitionError(
+                f"two tools are named {added.name!r}: {known.fn.__module__}.{known.fn.__qualname__} and {added.fn.__module__}.{added.fn.__qualname__}"
+            )
 
     def get(self, name: str) -> Tool | None:
         """The tool, or ``None``."""
@@ -218,7 +228,9 @@ def canonical_arguments(codec: Codec, used: Tool, given: str | bytes | Mapping[s
             bound = used.arguments(**values)
         encoded = codec.encode_value(bound, used.arguments)
     except (msgspec.MsgspecError, TypeError, LogError) as problem:
-        raise ArgumentRefused(f"tool {used.name} refuses its arguments: {str(problem).replace(used.arguments.__name__ + '.', '').replace('__init__()', used.name + '()')}") from problem
+        raise ArgumentRefused(
+            f"tool {used.name} refuses its arguments: {str(problem).replace(used.arguments.__name__ + '.', '').replace('__init__()', used.name + '()')}"
+        ) from problem
     plain = codec.tree(encoded)
     assert isinstance(plain, dict)
     return plain, encoded

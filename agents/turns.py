@@ -137,7 +137,11 @@ class Turns:
 
     def _fire_timers(self, claim: Claim, state: StreamState, now: int) -> Generator[Action, Any, None]:
         while (activation := state.run.current) is not None and activation.state is ActivationState.SUSPENDED:
-            fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in sorted(activation.timers.items(), key=lambda each: each[1]) if at <= now and timer in activation.waits]
+            fired = [
+                facts.TimerFired(activation.seq, timer, at)
+                for timer, at in sorted(activation.timers.items(), key=lambda each: each[1])
+                if at <= now and timer in activation.waits
+            ]
             if not fired and activation.deadline <= now:
                 fired = [facts.TimerFired(activation.seq, "", activation.deadline)]
             if not fired:
@@ -153,7 +157,15 @@ class Turns:
 
     def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int, last: bool) -> Plan:
         definitions = self.app.definitions[claim.name.split("-", 1)[0]]
-        ctx: ActivationContext[Any] = ActivationContext(definitions, state.run, activation, state.begun_with(activation), claim.name, activation.turn_now or now, activation.turn_seen if activation.turn_now else state.version)
+        ctx: ActivationContext[Any] = ActivationContext(
+            definitions,
+            state.run,
+            activation,
+            state.begun_with(activation),
+            claim.name,
+            activation.turn_now or now,
+            activation.turn_seen if activation.turn_now else state.version,
+        )
         seq, folder = activation.seq, self.folders[definitions.agent.name]
         try:
             end = yield from self._drive(claim, state, ctx)
@@ -223,7 +235,9 @@ class Turns:
         take(state.run, stored)
         return stored
 
-    def _fail(self, claim: Claim, state: StreamState, seq: int, ctx: ActivationContext[Any], problem: Exception, definitions: Definitions) -> Generator[Action, Any, None]:
+    def _fail(
+        self, claim: Claim, state: StreamState, seq: int, ctx: ActivationContext[Any], problem: Exception, definitions: Definitions
+    ) -> Generator[Action, Any, None]:
         step, index = ctx.position()
         agent = definitions.agent
 

@@ -117,7 +117,9 @@ class Worker:
         if free <= 0 or (self._active and free < self.settings.concurrency // 4):
             return []
         now = self._log.clock()
-        found = await _in_thread(lambda: self._log.schedule.claim_due(TURNS, self._owner, now=now, until=now + self.settings.lease, limit=free, categories=self._app.agents))
+        found = await _in_thread(
+            lambda: self._log.schedule.claim_due(TURNS, self._owner, now=now, until=now + self.settings.lease, limit=free, categories=self._app.agents)
+        )
         # A turn's append hands its lease back before its lane hears of it, so the stream may be claimed again too soon.
         early = [claim for claim in found if claim.name in self._active]
         if early:
@@ -194,5 +196,3 @@ class Worker:
 
 def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
     return asyncio.get_running_loop().run_in_executor(None, call)
-
-

@@ -99,7 +99,12 @@ async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
             if isinstance(problem, asyncio.CancelledError) and is_cancelled():
                 raise
             return Outcome(UNKNOWN, failure=facts.Failure(type(problem).__name__, f"its reconcile function failed: {_text(problem)}"))
-    return Outcome(UNKNOWN, failure=facts.Failure("Unknown", f"attempt {pending.attempts} of {tool.name} was begun and its end was never seen; the tool is not declared idempotent"))
+    return Outcome(
+        UNKNOWN,
+        failure=facts.Failure(
+            "Unknown", f"attempt {pending.attempts} of {tool.name} was begun and its end was never seen; the tool is not declared idempotent"
+        ),
+    )
 
 
 async def execute(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Codec) -> Outcome:
@@ -153,4 +158,6 @@ def attempted_event(codec: Codec, pending: Pending, effector: str, token: int) -
 def settled_event(codec: Codec, pending: Pending, outcome: Outcome, effector: str) -> NewEvent:
     """The outcome as a fact; its id is the intent's, so that there can be only one (S-6.2)."""
     fact = facts.IntentSettled(pending.intent.intent_id, outcome.status, outcome.value, outcome.failure, pending.attempts, effector)
-    return codec.stage(fact, event_id=settlement_event_id(pending.intent.intent_id, pending.attempts), correlation=pending.correlation, causation=pending.event_id)
+    return codec.stage(
+        fact, event_id=settlement_event_id(pending.intent.intent_id, pending.attempts), correlation=pending.correlation, causation=pending.event_id
+    )

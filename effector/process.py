@@ -71,7 +71,9 @@ class Process:
         if self._stop is not None:
             self._stop.set()
 
-    async def run(self, intake: Callable[[], list[Intake]] | None = None, *, until_idle: bool = False, every: Callable[[Progress], Any] | None = None) -> Progress:
+    async def run(
+        self, intake: Callable[[], list[Intake]] | None = None, *, until_idle: bool = False, every: Callable[[Progress], Any] | None = None
+    ) -> Progress:
         """Serve until ``stop``, or until the intake is empty and nothing is due, in flight or without outcome.
 
         ``intake()`` gives the next inputs, none when there are no more; each helping is durable before the next is asked
@@ -83,9 +85,18 @@ class Process:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="eventlog"))
         self._evict_dead()
         committer = Committer(self.log, after_commit=self._committed)
-        self._worker = Worker(self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self.on_error)
+        self._worker = Worker(
+            self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self.on_error
+        )
         self._effector = Effector(
-            self.app.codec, self.app.tools, self.log, owner=self.owner, committer=committer, settings=self.effector_settings, boundary=self.boundary, on_error=self.on_error
+            self.app.codec,
+            self.app.tools,
+            self.log,
+            owner=self.owner,
+            committer=committer,
+            settings=self.effector_settings,
+            boundary=self.boundary,
+            on_error=self.on_error,
         )
         parts = [asyncio.create_task(part.run()) for part, wanted in ((self._worker, self.with_worker), (self._effector, self.with_effector)) if wanted]
         stopping = asyncio.create_task(self._stop.wait())
@@ -114,7 +125,14 @@ class Process:
             if is_dead(owner):
                 self.log.schedule.evict(owner)
 
-    async def _until(self, parts: list[asyncio.Task[None]], stopping: asyncio.Task[bool], feeding: asyncio.Task[None] | None, until_idle: bool, every: Callable[[Progress], Any] | None) -> None:
+    async def _until(
+        self,
+        parts: list[asyncio.Task[None]],
+        stopping: asyncio.Task[bool],
+        feeding: asyncio.Task[None] | None,
+        until_idle: bool,
+        every: Callable[[Progress], Any] | None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         looked = loop.time()
         while True:

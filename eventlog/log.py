@@ -126,7 +126,9 @@ class EventLog(Protocol):
         """The tails of many streams in one round trip: stream → rows with a version above the one given."""
         ...
 
-    def read_all(self, *, after: int = 0, upto: int | None = None, types: Iterable[str] = (), categories: Iterable[str] = (), limit: int | None = None) -> Iterator[StoredEvent]:
+    def read_all(
+        self, *, after: int = 0, upto: int | None = None, types: Iterable[str] = (), categories: Iterable[str] = (), limit: int | None = None
+    ) -> Iterator[StoredEvent]:
         """The whole log in commit order with ``after < position <= upto``; empty filters let everything through.
 
         Never shows an event before all earlier ones are visible.

@@ -217,7 +217,16 @@ class _Walk:
     def _best_failure(self, activation: Activation, failed: facts.ActivationFailed, row: Row) -> Rerun:
         first: Divergence | None = None
         for run in self.arrivals.views(self.state.run):
-            turn = rerun_turn(self.definitions, run, activation, self.state.begun_with(activation), self.state.stream, activation.turn_now or row[5], activation.turn_seen, None)
+            turn = rerun_turn(
+                self.definitions,
+                run,
+                activation,
+                self.state.begun_with(activation),
+                self.state.stream,
+                activation.turn_now or row[5],
+                activation.turn_seen,
+                None,
+            )
             found = self._judged_failure(activation, failed, row, turn)
             if found is None:
                 return turn

@@ -126,7 +126,9 @@ def _read(answer: Any, attempt: int) -> ModelResponse:
     return ModelResponse(
         text=_text(message.get("content")),
         model=str(answer.get("model", "")),
-        tool_calls=[ToolCall(str(call["id"]), _string(call["function"]["name"]), _string(call["function"]["arguments"])) for call in message.get("tool_calls") or ()],
+        tool_calls=[
+            ToolCall(str(call["id"]), _string(call["function"]["name"]), _string(call["function"]["arguments"])) for call in message.get("tool_calls") or ()
+        ],
         usage=Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)),
         finish=str(choice.get("finish_reason") or ""),
         attempts=attempt,
