@@ -1,6 +1,6 @@
 """The steps of linear code: ``await ctx.perform(…)`` and its siblings, matched on a re-run by position and content (S-7.6).
 
-Rules of this file: the same as in ``context``, whose other half it is. Nothing here waits for real; an ``await`` that has
+Rules of this file: the same as in ``steps``. Nothing here waits for real; an ``await`` that has
 no outcome yet parks its fiber, and the turn ends when all are parked.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -20,10 +20,8 @@ from .errors import ActivationCancelled, DefinitionError, EffectTimedOut, StepDr
 from .fibers import End, StepCancelled, fork, wait_for
 from .intents import content_digest
 from .outcome import EffectResult
+from .steps import Steps
 from .tools import Tool
-
-if TYPE_CHECKING:
-    from .context import ActivationContext
 
 
 @attrs.frozen
@@ -46,11 +44,11 @@ class ContinueWith:
     payload: Any
 
 
-class LinearSteps:
-    """Mixed into ``ActivationContext``."""
+class LinearSteps(Steps):
+    """What linear agents can do besides."""
 
     async def perform(
-        self: ActivationContext[Any],
+        self,
         used: str | Tool,
         args: str | bytes | Mapping[str, Any] | None = None,
         *,
@@ -64,20 +62,20 @@ class LinearSteps:
         await wait_for(intent_id)
         return self._definitions.value(self._result(intent_id, True).value, found.returns)
 
-    async def outcome_of(self: ActivationContext[Any], intent_id: str) -> EffectResult:
+    async def outcome_of(self, intent_id: str) -> EffectResult:
         """Wait for the outcome of an intent staged with ``act``, whatever it is."""
         await wait_for(intent_id)
         return self._result(intent_id, True)
 
-    async def sleep(self: ActivationContext[Any], length: timedelta) -> None:
+    async def sleep(self, length: timedelta) -> None:
         """Wait for a length of time; the worker is free meanwhile."""
         await wait_for(self._timer(self.now_us + from_timedelta(length), f"sleep {length}"))
 
-    async def sleep_until(self: ActivationContext[Any], moment: datetime) -> None:
+    async def sleep_until(self, moment: datetime) -> None:
         """Wait for a moment (an aware datetime)."""
         await wait_for(self._timer(from_datetime(moment), f"sleep until {moment}"))
 
-    def _timer(self: ActivationContext[Any], fires_at: int, shown: str) -> str:
+    def _timer(self, fires_at: int, shown: str) -> str:
         step = self._step("timer", shown)
         timer_id = f"timer-{self.seq}-{step}"
         if self._is_recorded(step, "timer", shown):
@@ -87,7 +85,7 @@ class LinearSteps:
         self._bounds[timer_id] = fires_at
         return timer_id
 
-    async def approval(self: ActivationContext[Any], question: str, *, channel: str = "approvals", timeout: timedelta | None = None, **details: Any) -> Verdict:
+    async def approval(self, question: str, *, channel: str = "approvals", timeout: timedelta | None = None, **details: Any) -> Verdict:
         """Ask a person and wait for the answer; no answer within ``timeout`` is a denial (S-7.3, S-7.5)."""
         step = self._step("approval", question)
         digest = content_digest(
@@ -113,7 +111,7 @@ class LinearSteps:
             return Verdict(False, timed_out=True)
         return Verdict(asked.decided.approved, asked.decided.by, asked.decided.reason)
 
-    async def signal(self: ActivationContext[Any], name: str, *, timeout: timedelta | None = None) -> Any:
+    async def signal(self, name: str, *, timeout: timedelta | None = None) -> Any:
         """Wait for the next signal of this name, sent before or after; its payload. Raises ``EffectTimedOut``."""
         if timeout is not None:
             return await self.timeout(self.signal(name), timeout)
@@ -128,17 +126,17 @@ class LinearSteps:
         self.staged.append(facts.SignalTaken(signal.signal_id, name, self.seq, step))
         return signal.payload
 
-    def _take_signal(self: ActivationContext[Any], name: str) -> facts.SignalReceived:
+    def _take_signal(self, name: str) -> facts.SignalReceived:
         place = next(n for n, (_, signal) in enumerate(self._run.signals) if signal.name == name and signal.signal_id not in self._signals_taken)
         signal = self._run.signals[place][1]
         self._signals_taken.add(signal.signal_id)
         return signal
 
-    def send(self: ActivationContext[Any], agent: str, key: str, payload: Any, *, id: str | None = None) -> str:
+    def send(self, agent: str, key: str, payload: Any, *, id: str | None = None) -> str:
         """Send an input to another key as part of this turn's append; its input id."""
         return self._send(agent, key, payload, id, "")[1]
 
-    async def call(self: ActivationContext[Any], agent: str, key: str, payload: Any, *, id: str | None = None) -> Any:
+    async def call(self, agent: str, key: str, payload: Any, *, id: str | None = None) -> Any:
         """Send an input to another key and wait for what its activation ends with. Raises ``ActivationCancelled`` when it was cancelled."""
         step, input_id = self._send(agent, key, payload, id, self.stream)
         wait = f"child-{self.seq}-{step}"
@@ -148,7 +146,7 @@ class LinearSteps:
             raise ActivationCancelled(f"{reply.stream}, input {input_id}, was cancelled")
         return reply.output
 
-    def _send(self: ActivationContext[Any], agent: str, key: str, payload: Any, id: str | None, reply_to: str) -> tuple[int, str]:
+    def _send(self, agent: str, key: str, payload: Any, id: str | None, reply_to: str) -> tuple[int, str]:
         stream = stream_name(agent, key)
         if stream == self.stream and reply_to:
             raise DefinitionError(f"{self.stream} calls itself: its own turn would have to end first. Use ctx.send, or ctx.continue_with.")
@@ -161,11 +159,11 @@ class LinearSteps:
             self.sends.append((stream, received))
         return step, input_id
 
-    def continue_with(self: ActivationContext[Any], payload: Any) -> ContinueWith:
+    def continue_with(self, payload: Any) -> ContinueWith:
         """``return ctx.continue_with(input)``: end here and begin the next activation with fresh history, in one append."""
         return ContinueWith(payload)
 
-    def patched(self: ActivationContext[Any], name: str) -> bool:
+    def patched(self, name: str) -> bool:
         """Whether this activation takes the new way at this guard: it does unless it had passed here before the guard existed."""
         if name not in self._patches:
             new = name in self._activation.patches or not self._in_past
@@ -197,7 +195,7 @@ class LinearSteps:
             raise DefinitionError("ctx.first() needs at least one step to wait for")
         return await fork([_coroutine(step) for step in steps], first=True)
 
-    async def timeout(self: ActivationContext[Any], step: Awaitable[Any], length: timedelta) -> Any:
+    async def timeout(self, step: Awaitable[Any], length: timedelta) -> Any:
         """The value of ``step``, or ``EffectTimedOut`` when it has none after ``length``; then it is cancelled."""
         place, value = await self.first(step, self.sleep(length))
         if place == 1:

@@ -1,32 +1,30 @@
 """What the log says to a turn that is run again: which steps it took, which outcomes it had seen, and in which order.
 
 Linear code is re-run from its start. Each committed turn is an *epoch*: the re-run sees what that turn had seen, stops
-where it had stopped, and only then goes on to what the next turn had seen (S-7.6). Mixed into ``ActivationContext``.
+where it had stopped, and only then goes on to what the next turn had seen (S-7.6).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
 
 from . import facts
 from .errors import ActivationCancelled, EffectTimedOut, StepDrift, TurnOver
 from .intents import CANCELLED
 from .lifecycle import IntentState
-
-if TYPE_CHECKING:
-    from .context import ActivationContext
+from .turnstate import TurnState
 
 
-class Recorded:
+class Recorded(TurnState):
     """Matching against the record, and the ``Script`` of the activation's fibers."""
 
     @property
-    def _in_past(self: ActivationContext[Any]) -> bool:
+    def _in_past(self) -> bool:
         """Whether the code now running is what an earlier, committed turn ran."""
         return self._epoch < len(self._activation.epochs)
 
-    def _step(self: ActivationContext[Any], kind: str, shown: str) -> int:
+    def _step(self, kind: str, shown: str) -> int:
         """The next step's ordinal; raises ``StepDrift`` when another kind of step is recorded there."""
         if self.sealed:
             raise TurnOver
@@ -37,39 +35,39 @@ class Recorded:
             self._fail(StepDrift(self._place(step), self._shown_at(step, recorded), f"{kind} {shown}"))
         return step
 
-    def _shown_at(self: ActivationContext[Any], step: int, kind: str) -> str:
+    def _shown_at(self, step: int, kind: str) -> str:
         if kind == "model call":
             return f"a model call ({self._activation.models[step].request.model})"
         intents = self._run.intents
         tool = next((intents[i].tool for i in self._activation.intents if i in intents and intents[i].step == step), "")
         return f"{kind} {tool}".rstrip()
 
-    def _is_recorded(self: ActivationContext[Any], step: int, kind: str, shown: str) -> bool:
+    def _is_recorded(self, step: int, kind: str, shown: str) -> bool:
         """Whether an earlier turn staged this step; raises ``StepDrift`` when it should have and did not."""
         if self._activation.kinds.get(step) == kind:
             return True
         self._refuse_new(step, kind, shown)
         return False
 
-    def _refuse_new(self: ActivationContext[Any], step: int, kind: str, shown: str) -> None:
+    def _refuse_new(self, step: int, kind: str, shown: str) -> None:
         """A step that a committed turn would have taken must be in the record."""
         if step < self._frontier[0]:
             self._fail(StepDrift(self._place(step), "no such step: the recorded turn went on without it", f"{kind} {shown}", "the steps taken"))
 
-    def _place(self: ActivationContext[Any], step: int) -> str:
+    def _place(self, step: int) -> str:
         return f"{self.stream}, activation {self.seq}, step {step}"
 
-    def _fail(self: ActivationContext[Any], fault: Exception) -> NoReturn:
+    def _fail(self, fault: Exception) -> NoReturn:
         self.fault = self.fault or fault
         raise fault
 
     # ── the script of the fibers ────────────────────────────────────────────────────────────────────────────────────
 
-    def _sees(self: ActivationContext[Any]) -> int:
+    def _sees(self) -> int:
         epochs = self._activation.epochs
         return epochs[self._epoch].seen if self._epoch < len(epochs) else self.seen
 
-    def next_outcome(self: ActivationContext[Any], waits: Sequence[str]) -> str | BaseException | None:
+    def next_outcome(self, waits: Sequence[str]) -> str | BaseException | None:
         """See ``Script``."""
         sees, activation = self._sees(), self._activation
         best: tuple[int, int, str | BaseException] | None = None
@@ -88,14 +86,14 @@ class Recorded:
             return EffectTimedOut(f"{self.stream}, activation {self.seq}: nothing it waited for had an outcome at its deadline")
         return best[2] if best is not None else None
 
-    def _resolved_at(self: ActivationContext[Any], wait: str) -> int | None:
+    def _resolved_at(self, wait: str) -> int | None:
         if wait.startswith("signal-"):
             _, _, step, name = wait.split("-", 3)
             if int(step) not in self._activation.taken:
                 return next((at for at, signal in self._run.signals if signal.name == name and signal.signal_id not in self._signals_taken), None)
         return self._run.resolved_at(self._activation, wait)
 
-    def next_epoch(self: ActivationContext[Any]) -> bool:
+    def next_epoch(self) -> bool:
         """See ``Script``; raises ``StepDrift`` when the code is not where the recorded turn had stopped."""
         if not self._in_past:
             return False
@@ -115,7 +113,7 @@ class Recorded:
         self.now_us = epochs[self._epoch].now if self._epoch < len(epochs) else self._live_now
         return True
 
-    def abandoned(self: ActivationContext[Any], waits: Sequence[str]) -> None:
+    def abandoned(self, waits: Sequence[str]) -> None:
         """See ``Script``: an intent nobody attempted yet is withdrawn; one under way ends by itself and is late (S-7.4)."""
         for wait in waits:
             intent = self._run.intents.get(wait)
