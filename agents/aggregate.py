@@ -55,11 +55,11 @@ class _AggregateMeta(type):
         return _Namespace()
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: Any, **kwargs: Any) -> Any:
-        made = super().__new__(cls, name, bases, dict(namespace), **kwargs)
+        made: Any = super().__new__(cls, name, bases, dict(namespace), **kwargs)
         if not isinstance(namespace, _Namespace):  # attrs rebuilds a slotted class from a plain dict
             return made
         inherited = {k: v for base in reversed(bases) for k, v in getattr(base, "__appliers__", {}).items()}
-        made.__appliers__ = inherited | namespace.appliers  # type: ignore[attr-defined]
+        made.__appliers__ = inherited | namespace.appliers
         if bases:
             made = attrs.define(frozen=True, slots=False, kw_only=True)(made)
             plain = all(f.init and f.converter is None and f.validator is None and f.alias == f.name for f in attrs.fields(made))

@@ -45,16 +45,15 @@ class Appends:
         codec, new_id = self.codec, self.new_id
         staged = []
         for event in events:
-            kind = type(event)
-            if kind is facts.IntentStaged and event.intent_id in arguments:
-                e = event
-                short = facts.IntentStaged(e.intent_id, e.seq, e.step, e.tool, preencoded(arguments[e.intent_id]), e.digest, e.expires_at, e.key)  # type: ignore[arg-type]
+            if isinstance(event, facts.IntentStaged) and event.intent_id in arguments:
+                e, args = event, preencoded(arguments[event.intent_id])
+                short = facts.IntentStaged(e.intent_id, e.seq, e.step, e.tool, args, e.digest, e.expires_at, e.key)  # type: ignore[arg-type]
                 plain = functools.partial(_same, event)
                 staged.append(codec.stage_checked(short, event_id=new_id(), correlation=correlation, causation=causation, plain=plain)[0])
-            elif kind is facts.IntentSettled:  # withdrawn before anybody attempted it
+            elif isinstance(event, facts.IntentSettled):  # withdrawn before anybody attempted it
                 settled_id = settlement_event_id(event.intent_id, 0)
                 staged.append(codec.stage(event, event_id=settled_id, correlation=correlation, causation=causation))
-            elif kind in _TRUSTED:
+            elif type(event) in _TRUSTED:
                 staged.append(codec.stage_checked(event, event_id=new_id(), correlation=correlation, causation=causation)[0])
             else:
                 staged.append(codec.stage(event, event_id=new_id(), correlation=correlation, causation=causation))
@@ -83,8 +82,9 @@ class Appends:
     def turn(self, claim: Claim, state: StreamState, folder: Folder, activation: Activation, end: TurnEnd, last: bool) -> AppendRequest:
         """A turn's one append (S-3.2): everything it staged, its closing fact, the next wake-up and the lease's end.
 
-        The lease is kept when the stream is due at once, unless this is the ``last`` turn of its lane. Inputs for other streams and the reply to a waiting one are parts of it. ``state`` is folded over the very bytes that
-        are appended, so that what is live equals what will be read (S-8.1).
+        The lease is kept when the stream is due at once, unless this is the ``last`` turn of its lane. Inputs for other
+        streams and the reply to a waiting one are parts of it. ``state`` is folded over the very bytes that are appended, so
+        that what is live equals what will be read (S-8.1).
         """
         version = state.version
         events = self._stage(end.staged, activation, end.arguments)

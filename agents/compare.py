@@ -29,7 +29,7 @@ def first_difference(left: object, right: object, path: str = "") -> Difference:
     if type(left) is not type(right):
         return Difference(path or "value", shown(left), shown(right))
     if attrs.has(type(left)):
-        for field in attrs.fields(type(left)):
+        for field in attrs.fields(type(left)):  # type: ignore[arg-type]
             found = first_difference(getattr(left, field.name), getattr(right, field.name), _join(path, field.name))
             if found.path:
                 return found

@@ -1,6 +1,6 @@
 """What an agent's code holds in its hands during one turn, under its public name.
 
-Built up from ``turnstate`` (what it holds), ``recorded`` (what the log says), ``steps`` and ``linear`` (what it can do).
+Built up from ``held`` (what it holds), ``recorded`` (what the log says), ``steps`` and ``linear`` (what it can do).
 """
 
 from __future__ import annotations

@@ -108,7 +108,8 @@ class Definitions:
         """Raise ``DefinitionError`` unless ``event`` is of a registered class that is not one of the runtime's."""
         if type(event) in _FACTS or not self.codec.knows(type(event)):
             raise DefinitionError(
-                f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in App(events=[…]) if it lives in another module."
+                f"ctx.emit({event!r:.80}): not an event of this app. Decorate its class with @event(name, version=n) and list it in "
+                "App(events=[…]) if it lives in another module."
             )
 
 

@@ -21,7 +21,7 @@ from .turns import Ask, Commit, Load, Plan
 class Lane:
     """One claimed stream under way."""
 
-    __slots__ = ("_committer", "_deadline", "_folder", "_log", "_loop", "_on_end", "_overdue", "_plan", "_seconds", "_task", "claim", "lost")
+    __slots__ = ("_asking", "_committer", "_deadline", "_folder", "_log", "_loop", "_on_end", "_overdue", "_plan", "_seconds", "_task", "claim", "lost")
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class Lane:
         self._seconds = seconds
         self._deadline = self._loop.time() + seconds
         self._overdue = False
+        #: It waits for a provider or a tool, not for the store.
+        self._asking = False
         self._task: asyncio.Task[None] | None = None
 
     def advance(self, value: Any = None, error: BaseException | None = None) -> None:
@@ -51,14 +53,13 @@ class Lane:
                 if self.lost:
                     raise Superseded(f"the lease on {self.claim.name} was lost")
                 action = plan.send(value) if error is None else plan.throw(error)
-                kind = type(action)
-                if kind is Commit:
+                if isinstance(action, Commit):
                     self._committer.submit(action.request, self.advance)
                     if action.ends_turn:
                         self._deadline = self._loop.time() + self._seconds
                     return
                 value, error = None, None
-                if kind is Ask:
+                if isinstance(action, Ask):
                     try:
                         value = action.start()
                     except Exception as problem:
@@ -76,11 +77,13 @@ class Lane:
             self._end(problem)
 
     async def _wait(self, action: Any, awaited: Any) -> None:
-        value, error = None, None
+        value: Any = None
+        error: Exception | None = None
+        self._asking = isinstance(action, Ask)
         try:
-            if type(action) is Ask:
+            if isinstance(action, Ask):
                 value = await awaited
-            elif type(action) is Load:
+            elif isinstance(action, Load):
                 value = await self._loop.run_in_executor(None, self._load, action.stream)
             else:
                 await self._loop.run_in_executor(None, self._log.snapshots.save, action.stream, action.snapshot)
@@ -96,7 +99,7 @@ class Lane:
 
     def sweep(self, now: float) -> None:
         """End what the plan waits for when the turn's time is over; ``now`` is the loop's time."""
-        if now >= self._deadline and self._task is not None and not self._overdue:
+        if now >= self._deadline and self._task is not None and self._asking and not self._overdue:
             self._overdue = True
             self._task.cancel()
 

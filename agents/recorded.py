@@ -11,9 +11,9 @@ from typing import NoReturn
 
 from . import facts
 from .errors import ActivationCancelled, EffectTimedOut, StepDrift, TurnOver
+from .held import TurnState
 from .intents import CANCELLED
 from .lifecycle import IntentState
-from .turnstate import TurnState
 
 
 class Recorded(TurnState):
@@ -121,3 +121,13 @@ class Recorded(TurnState):
             if untouched and wait not in self._withdrawn:
                 self._withdrawn.add(wait)
                 self.staged.append(facts.IntentSettled(wait, CANCELLED, settled_by="agent", reason="nobody waits for it any more"))
+
+    def unreached(self) -> StepDrift | None:
+        """A recorded answer beyond where the turn ended: the code took another path than the one that was paid for."""
+        step = next((s for s in sorted(self._activation.models) if s >= self.step_index), None)
+        if step is not None:
+            return StepDrift(self._place(step), f"a model call ({self._activation.models[step].request.model})", "the turn ended before this step")
+        index = next((i for i in sorted(self._activation.tools) if i >= self._index), None)
+        if index is not None:
+            return StepDrift(f"{self.stream}, activation {self.seq}, read {index}", self._activation.tools[index].tool, "the turn ended before this read")
+        return None

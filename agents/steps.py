@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import msgspec
-
 from ..eventlog.clock import from_timedelta
 from ..eventlog.errors import Unencodable
 from . import facts
@@ -156,7 +154,7 @@ class Steps(Recorded):
         if self.sealed:
             raise TurnOver
         if self.state is not None:  # first, for an event that its applier cannot take must not be staged
-            self.state = self.state.apply(event)  # type: ignore[assignment]
+            self.state = self.state.apply(event)
         place = self._emitted
         self._emitted += 1
         if place < len(self._activation.emitted) and self._activation.is_linear:
@@ -199,11 +197,3 @@ def _business_key(key: str) -> str:
     if not isinstance(key, str) or not key.strip():
         raise InputRefused(f"Invalid business key {key!r}: it must be a string that is not blank, for example 'notify:42'")
     return key
-
-
-def read_json(text: str | bytes, into: Any) -> Any:
-    """A value of type ``into`` from JSON text; raises ``InputRefused`` naming the field."""
-    try:
-        return msgspec.json.decode(text, type=into)
-    except msgspec.MsgspecError as problem:
-        raise InputRefused(f"the JSON does not fit {getattr(into, '__name__', into)}: {problem}: {text!r:.200}") from problem

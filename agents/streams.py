@@ -11,13 +11,14 @@ from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import Row
 from ..eventlog.fingerprint import fingerprint
 from ..eventlog.log import Snapshot
+from ..eventlog.registry import event_name
 from . import facts
 from .definitions import Definitions
 from .errors import FoldFailed, ImpossibleHistory
 from .evolve import APPLY
 from .run import Activation, RunState
 
-_FACTS = frozenset(fact.__event_type__ for fact in facts.FACTS)  # type: ignore[attr-defined]
+_FACTS = frozenset(event_name(fact)[0] for fact in facts.FACTS)
 
 
 @attrs.define

@@ -71,7 +71,8 @@ class Tool:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.side_effect:
             raise WrongToolKind(
-                f"{self.name} has a side effect and is not called directly: stage it with ctx.act({self.name!r}, …). To test the function itself, call {self.name}.fn(…)."
+                f"{self.name} has a side effect and is not called directly: stage it with ctx.act({self.name!r}, …). "
+                f"To test the function itself, call {self.name}.fn(…)."
             )
         return self.fn(*args, **kwargs)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import attrs
 
 from ..eventlog.clock import SECOND
-from ..eventlog.errors import LogError, LogUnavailable
+from ..eventlog.errors import LogUnavailable
 from ..eventlog.ids import IdMaker, id_maker
 from ..eventlog.log import Claim, EventLog
 from .app import App
@@ -129,7 +130,7 @@ class Worker:
     async def _begin(self, claims: Sequence[Claim]) -> None:
         """Load every claimed stream in one round trip and start its turn."""
 
-        def load() -> list[tuple[Claim, StreamState | LogError]]:
+        def load() -> list[tuple[Claim, StreamState | Exception]]:
             names = [claim.name for claim in claims]
             snapshots = self._log.snapshots.load(names) if self.settings.snapshot_every else {}
             states = {name: self._folders[name.split("-", 1)[0]].restore(name, snapshots.get(name)) for name in names}
@@ -175,14 +176,14 @@ class Worker:
             claims = [lane.claim for lane in self._active.values()]
             if claims:
                 try:
-                    lost = await _in_thread(lambda held=claims: self._log.schedule.renew(held, until=self._log.clock() + self.settings.lease))
+                    lost = await _in_thread(functools.partial(self._log.schedule.renew, claims, until=self._log.clock() + self.settings.lease))
                 except LogUnavailable as problem:
                     self._on_error("renewing leases", problem)
                     continue
                 for claim in lost:
-                    lane = self._active.get(claim.name)
-                    if lane is not None and lane.claim.token == claim.token:
-                        lane.cancel()
+                    held = self._active.get(claim.name)
+                    if held is not None and held.claim.token == claim.token:
+                        held.cancel()
 
     async def idle(self, *, retries: bool = True) -> bool:
         """Whether nothing is in flight, nothing is due, and (with ``retries``) no failed turn is to be tried again."""

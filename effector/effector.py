@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -263,7 +264,7 @@ class Effector:
             if not claims:
                 continue
             try:
-                lost = await _in_thread(lambda held=claims: self._log.schedule.renew(held, until=self._log.clock() + self.settings.lease))
+                lost = await _in_thread(functools.partial(self._log.schedule.renew, claims, until=self._log.clock() + self.settings.lease))
             except LogUnavailable as problem:
                 self._on_error("renewing leases", problem)
                 continue

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from intentlog.agents.context import ActivationContext, read_json
+from intentlog.agents.context import ActivationContext
 from intentlog.agents.errors import DefinitionError, InputRefused
 from intentlog.agents.intents import NAMESPACE
 from intentlog.eventlog.registry import event
@@ -77,9 +77,3 @@ def test_an_input_of_another_type_than_the_agent_takes_is_refused_with_both_name
 def test_an_outcome_is_none_while_there_is_none():
     ctx = context()
     assert ctx.outcome("no such intent") is None
-
-
-def test_json_that_does_not_fit_names_the_field():
-    assert {"a": 1} == read_json('{"a": 1}', dict[str, int])
-    with pytest.raises(InputRefused, match=r"\$\[\.\.\.\]"):
-        read_json('{"a": "x"}', dict[str, int])

@@ -14,7 +14,6 @@ from typing import Any
 from ..eventlog.clock import to_datetime
 from . import facts
 from .definitions import Definitions
-from .errors import StepDrift
 from .outcome import EffectResult, result_of
 from .run import Activation, RunState
 
@@ -172,13 +171,3 @@ class TurnState:
         earlier += [i for i in activation.intents if i in intents and intents[i].settled is None]
         earlier += activation.timers
         return tuple(dict.fromkeys([*earlier, *self._joined, *self._new_intents, *self._new_timers]))
-
-    def unreached(self) -> StepDrift | None:
-        """A recorded answer beyond where the turn ended: the code took another path than the one that was paid for."""
-        step = next((s for s in sorted(self._activation.models) if s >= self.step_index), None)
-        if step is not None:
-            return StepDrift(self._place(step), f"a model call ({self._activation.models[step].request.model})", "the turn ended before this step")
-        index = next((i for i in sorted(self._activation.tools) if i >= self._index), None)
-        if index is not None:
-            return StepDrift(f"{self.stream}, activation {self.seq}, read {index}", self._activation.tools[index].tool, "the turn ended before this read")
-        return None
