@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import msgspec
@@ -90,11 +90,12 @@ def test_the_quick_path_reads_what_the_general_path_reads(seen: Quick):
 
 
 trees = st.recursive(st.none() | st.booleans() | ints | floats | text | st.binary(max_size=3), lambda inner: st.lists(inner, max_size=3), max_leaves=5)
-fields = st.fixed_dictionaries({}, optional={field.name: trees | anything for field in attrs.fields(Quick)} | {"stranger": trees})
+QUICK_FIELDS = [field.name for field in attrs.fields(cast(Any, Quick))]
+fields = st.fixed_dictionaries({}, optional=dict.fromkeys(QUICK_FIELDS, trees | anything) | {"stranger": trees})
 
 
 @settings(max_examples=500, deadline=None, database=None)
-@given(quicks, fields, st.sets(st.sampled_from([field.name for field in attrs.fields(Quick)]), max_size=2))
+@given(quicks, fields, st.sets(st.sampled_from(QUICK_FIELDS), max_size=2))
 def test_both_paths_take_and_refuse_the_same_foreign_bytes(seen: Quick, changes: dict[str, Any], gone: set[str]):
     tree = {**CODEC.tree(CODEC.encode(seen)[2]), **changes}
     blob = VALUES.encode_value({key: value for key, value in tree.items() if key not in gone}, Any)
@@ -159,7 +160,7 @@ def test_a_decimal_has_the_same_bytes_in_every_context():
 @pytest.mark.parametrize("value", ["x" * (1 << 20), "é\ud800" * (1 << 18), "a\0b" * 1000, b"\0\xff" * 10_000_000], ids=["1 MiB", "surrogates", "NUL", "20 MB"])
 def test_large_and_odd_text_and_bytes_come_back(value: Any):
     assert value == VALUES.decode_value(VALUES.encode_value(value, type(value)), type(value))
-    assert value == VALUES.decode_value(VALUES.encode_value([value], Any), Any)[0]
+    assert [value] == VALUES.decode_value(VALUES.encode_value([value], Any), Any)
 
 
 def test_a_class_that_holds_itself_comes_back():

@@ -145,7 +145,8 @@ def test_a_reloaded_class_takes_the_place_of_the_old_one():
     def load() -> type:
         module = types.ModuleType("reloaded")
         exec("from intentlog.eventlog.registry import event\n@event('x.y')\nclass X:\n    a: int\n", module.__dict__)
-        return module.X
+        made: type = module.X
+        return made
 
     old, new = load(), load()
     registry = EventRegistry(old, new)
@@ -191,7 +192,8 @@ def test_a_registry_in_use_takes_no_more():
     ],
 )
 def test_a_type_that_would_not_come_back_is_refused_naming_class_and_field(kind: Any, advice: str):
-    cls = event("x")(attrs.make_class("Bad", {"inner": attrs.field(type=list[kind] | None)}, frozen=True))
+    wanted: Any = list[kind] | None
+    cls: Any = event("x")(attrs.make_class("Bad", {"inner": attrs.field(type=wanted)}, frozen=True))
     with pytest.raises(RegistrationError, match=rf"Bad\.inner: .*{advice}"):
         EventRegistry(cls)
 
@@ -218,6 +220,6 @@ def test_a_field_that_init_does_not_take_is_refused():
 
 def test_a_fault_deep_inside_names_the_way_to_it():
     outer = attrs.make_class("Outer", {"lines": attrs.field(type=tuple[Old, ...])}, frozen=True)
-    top = event("x")(attrs.make_class("Top", {"outer": attrs.field(type=outer), "at": attrs.field(type=datetime)}, frozen=True))
+    top: Any = event("x")(attrs.make_class("Top", {"outer": attrs.field(type=outer), "at": attrs.field(type=datetime)}, frozen=True))
     with pytest.raises(RegistrationError, match=r"Top\.outer\.lines: .*dataclass"):
         EventRegistry(top)
