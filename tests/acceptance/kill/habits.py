@@ -47,18 +47,19 @@ def appends_a_turn_in_two_parts() -> None:
     """First the event of the aggregate, then the intents and the closing fact (against S-3.2)."""
     commit: Callable[..., Plan] = Turns._commit
 
-    def committing(self: Turns, state: Any, build: Callable[[Any], Any]) -> Plan:
+    def committing(self: Turns, state: Any, build: Callable[[Any], Any], *, ends_turn: bool = False) -> Plan:
+        base = state.version
         request = build(state)
         (part,) = request.parts
         if len(part.events) < 2:
             made = [request]  # building it moves the fold on, so it is built again only when it was refused
-            return (yield from commit(self, state, lambda fresh: made.pop() if made else build(fresh)))
+            return (yield from commit(self, state, lambda fresh: made.pop() if made else build(fresh), ends_turn=ends_turn))
         fences = tuple(attrs.evolve(fence, release=False) for fence in request.fences)
         outcome = yield Commit(attrs.evolve(request, parts=(attrs.evolve(part, events=part.events[:1], wakes=()),), fences=fences))
         assert isinstance(outcome, Appended), outcome
         self.boundary("turn.appended", state.stream)
-        yield Commit(attrs.evolve(request, parts=(attrs.evolve(part, events=part.events[1:], expected=part.expected + 1),)))
-        state.version += len(part.events)
+        yield Commit(attrs.evolve(request, parts=(attrs.evolve(part, events=part.events[1:], expected=base + 1),)), ends_turn)
+        state.version = base + len(part.events)
         return request
 
     setattr(Turns, "_commit", committing)  # noqa: B010
