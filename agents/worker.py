@@ -21,6 +21,8 @@ from ..eventlog.log import Claim, EventLog
 from .app import App
 from .appends import RETRIES, TURNS, Appends
 from .committer import Committer
+from .errors import HistoryWarning
+from .firing import Schedules
 from .lanes import Lane
 from .streams import Folder, StreamState
 from .turns import Boundary, Turns, no_boundary
@@ -28,6 +30,7 @@ from .turns import Boundary, Turns, no_boundary
 T = TypeVar("T")
 _SWEEP = 0.1
 """Seconds between looks at turns that may have run too long."""
+_MOST_WARNED = 100_000
 
 
 @attrs.frozen
@@ -42,6 +45,8 @@ class WorkerSettings:
     poll: float = attrs.field(default=0.05, validator=attrs.validators.gt(0))
     #: Events between snapshots of a stream; 0 for none.
     snapshot_every: int = attrs.field(default=500, validator=attrs.validators.ge(0))
+    #: Events of one activation from which on its stream is warned of, once; 0 for never.
+    warn_history: int = attrs.field(default=10_000, validator=attrs.validators.ge(0))
 
 
 class Worker:
@@ -63,13 +68,15 @@ class Worker:
         self._app, self._log, self._owner = app, log, owner
         self._folders = {name: Folder(each) for name, each in app.definitions.items()}
         appends = Appends(app.codec, new_id or id_maker(log.clock))
-        self._turns = Turns(app, log.clock, appends, self._folders, boundary, self.settings.snapshot_every)
+        self._turns = Turns(app, log.clock, appends, self._folders, boundary, self.settings.snapshot_every, self.settings.warn_history, self._grown)
         self._committer = committer
         self._seconds = {name: each.turn_timeout.total_seconds() for name, each in app.agents.items()}
         self._active: dict[str, Lane] = {}
         self._wakeup = asyncio.Event()
         self._stopping = False
         self._on_error = on_error
+        self._schedules = Schedules(app, log, owner, lease=self.settings.lease, boundary=boundary)
+        self._warned: set[str] = set()
         self.turns_run = 0
 
     @property
@@ -88,14 +95,16 @@ class Worker:
 
     async def run(self) -> None:
         """Serve until ``stop``. While the store cannot be reached it waits with back-off and reports to ``on_error``."""
-        renewing = asyncio.create_task(self._renew())
+        beside = [asyncio.create_task(self._renew())]
+        if self._schedules:
+            beside.append(asyncio.create_task(self._schedules.keep(self._on_error, self.wake)))
         failures = 0
         try:
             while not self._stopping:
                 try:
-                    claims = await self._claim()
-                    if claims:
-                        await self._begin(claims)
+                    claimed = await self._claim()
+                    if claimed:
+                        self._begin(claimed)
                     else:
                         await self._pause()
                     failures = 0
@@ -107,37 +116,38 @@ class Worker:
                 self._wakeup.clear()
                 await self._wakeup.wait()
         finally:
-            renewing.cancel()
+            for each in beside:
+                each.cancel()
             for lane in self._active.values():
                 lane.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await asyncio.gather(*beside, return_exceptions=True)
 
-    async def _claim(self) -> list[Claim]:
+    async def _claim(self) -> list[tuple[Claim, StreamState | Exception]]:
+        """Lease due streams and load every one of them, in one visit to the store."""
         free = self.settings.concurrency - len(self._active)
-        # In small helpings every claim would be a commit of its own; a quarter free is soon enough.
+        # In small helpings every claim would be a visit of its own; a quarter free is soon enough.
         if free <= 0 or (self._active and free < self.settings.concurrency // 4):
             return []
-        now = self._log.clock()
-        found = await _in_thread(
-            lambda: self._log.schedule.claim_due(TURNS, self._owner, now=now, until=now + self.settings.lease, limit=free, categories=self._app.agents)
-        )
+        return await _in_thread(functools.partial(self._visit, free))
+
+    def _visit(self, free: int) -> list[tuple[Claim, StreamState | Exception]]:
+        log, now = self._log, self._log.clock()
+        claims = log.schedule.claim_due(TURNS, self._owner, now=now, until=now + self.settings.lease, limit=free, categories=self._app.agents)
         # A turn's append hands its lease back before its lane hears of it, so the stream may be claimed again too soon.
-        early = [claim for claim in found if claim.name in self._active]
+        early = [claim for claim in claims if claim.name in self._active]
         if early:
-            await _in_thread(lambda: self._log.schedule.release(early))
-        return [claim for claim in found if claim.name not in self._active]
+            log.schedule.release(early)
+            claims = [claim for claim in claims if claim not in early]
+        if not claims:
+            return []
+        names = [claim.name for claim in claims]
+        snapshots = log.snapshots.load(names) if self.settings.snapshot_every else {}
+        states = {name: self._folders[name.split("-", 1)[0]].restore(name, snapshots.get(name)) for name in names}
+        rows = log.rows_of({name: state.version for name, state in states.items()})
+        return [(claim, self._turns.folded(states[claim.name], rows.get(claim.name, []))) for claim in claims]
 
-    async def _begin(self, claims: Sequence[Claim]) -> None:
-        """Load every claimed stream in one round trip and start its turn."""
-
-        def load() -> list[tuple[Claim, StreamState | Exception]]:
-            names = [claim.name for claim in claims]
-            snapshots = self._log.snapshots.load(names) if self.settings.snapshot_every else {}
-            states = {name: self._folders[name.split("-", 1)[0]].restore(name, snapshots.get(name)) for name in names}
-            rows = self._log.rows_of({name: state.version for name, state in states.items()})
-            return [(claim, self._turns.folded(states[claim.name], rows.get(claim.name, []))) for claim in claims]
-
-        for claim, state in await _in_thread(load):
+    def _begin(self, claimed: Sequence[tuple[Claim, StreamState | Exception]]) -> None:
+        for claim, state in claimed:
             agent = claim.name.split("-", 1)[0]
             lane = Lane(claim, self._turns.serve(claim, state), self._log, self._committer, self._folders[agent], self._seconds[agent], self._ended)
             self._active[claim.name] = lane
@@ -150,6 +160,13 @@ class Worker:
         if problem is not None:
             self._on_error(f"serving {lane.claim.name}", problem)
         self._wakeup.set()
+
+    def _grown(self, stream: str, seq: int, events: int) -> None:
+        if stream not in self._warned:
+            if len(self._warned) >= _MOST_WARNED:
+                self._warned.clear()
+            self._warned.add(stream)
+            self._on_error(f"serving {stream}", HistoryWarning(stream, seq, events))
 
     async def _pause(self) -> None:
         wait = self.settings.poll
@@ -192,7 +209,7 @@ class Worker:
             schedule = self._log.schedule
             return schedule.due(TURNS, now=self._log.clock()) == 0 and (not retries or schedule.next_wake(RETRIES) is None)
 
-        return not self._active and await _in_thread(nothing)
+        return not self._active and self._schedules.calm and await _in_thread(nothing)
 
 
 def _in_thread(call: Callable[[], T]) -> Awaitable[T]:

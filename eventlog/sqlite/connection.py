@@ -43,6 +43,7 @@ class Database:
         self._lock = threading.Lock()
         self._readers: deque[sqlite3.Connection] = deque()
         self._closed = False
+        self._durable = True
         self._data_version = -1
         try:
             self._writer = self._connect(writing=True)
@@ -50,8 +51,11 @@ class Database:
             raise translated(error, self.path) from error
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """The write lock, inside a transaction that commits when the block ends and is undone when it raises.
+
+        ``durable=False`` does not wait for the disk: what is written survives the death of every process, but not of the
+        machine. That is enough for leases, whose owners die with it; the next durable commit makes them so too.
 
         Raises ``LogUnavailable`` when the lock could not be had within the busy timeout, or the commit failed.
         """
@@ -61,6 +65,7 @@ class Database:
         try:
             if self._closed:
                 raise closed(self.path)
+            self._level(durable)
             self._begin(deadline)
             try:
                 self._notice_others()
@@ -73,6 +78,11 @@ class Database:
             raise translated(error, self.path) from error
         finally:
             self._lock.release()
+
+    def _level(self, durable: bool) -> None:
+        if durable is not self._durable and self._address.synchronous == "full":
+            self._writer.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
+            self._durable = durable
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Every row of one reading statement."""

@@ -16,7 +16,11 @@ _ROWS: Final = 128
 
 
 class SqliteSchedule:
-    """Who needs attention, when, and who is giving it."""
+    """Who needs attention, when, and who is giving it.
+
+    Leases and hand-backs do not wait for the disk. A machine that dies takes every owner with it, so a lease that is lost,
+    or a token that is given again, can meet no stale owner; wake-ups that events cause are written with the events.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -27,7 +31,7 @@ class SqliteSchedule:
         if limit <= 0 or not self._database.rows(statement("is_due").replace(":categories", condition), (queue, now, now, *wanted)):
             return []
         sql = statement("claim_due").replace(":categories", condition)
-        with self._database.write() as connection:
+        with self._database.write(durable=False) as connection:
             rows = connection.execute(sql, (owner, until, queue, queue, now, now, *wanted, limit)).fetchall()
             self._remember(queue, [(name, token) for _, name, token in rows])
         return [Claim(queue, name, token, wake_at) for wake_at, name, token in sorted(rows)]
@@ -37,7 +41,7 @@ class SqliteSchedule:
         tokens: dict[str, int] = {}
         if not unique:
             return tokens
-        with self._database.write() as connection:
+        with self._database.write(durable=False) as connection:
             for begin in range(0, len(unique), _ROWS):
                 part = unique[begin : begin + _ROWS]
                 values = [value for name in part for value in (queue, name, owner, until, 1)]
@@ -49,7 +53,7 @@ class SqliteSchedule:
         if not claims:
             return []
         kept: set[tuple[str, str, int]] = set()
-        with self._database.write() as connection:
+        with self._database.write(durable=False) as connection:
             for count, values in _parts(claims):
                 kept.update(connection.execute(for_rows("renew", 3, count), (*values, until)).fetchall())
         return [claim for claim in claims if claim[:3] not in kept]
@@ -57,7 +61,7 @@ class SqliteSchedule:
     def release(self, claims: Sequence[Claim], wake_at: Micros | None = None, *, keep_wake: bool = True) -> None:
         if not claims:
             return
-        with self._database.write() as connection:
+        with self._database.write(durable=False) as connection:
             for count, values in _parts(claims):
                 if keep_wake:
                     connection.execute(for_rows("release", 3, count), values)
@@ -80,7 +84,7 @@ class SqliteSchedule:
         return {owner for (owner,) in self._database.rows("SELECT DISTINCT owner FROM schedule WHERE owner IS NOT NULL")}
 
     def evict(self, owner: str) -> int:
-        with self._database.write() as connection:
+        with self._database.write(durable=False) as connection:
             self._database.memo.leases.clear()
             return connection.execute("UPDATE schedule SET owner = NULL, lease_until = NULL WHERE owner = ?", (owner,)).rowcount
 
