@@ -1,20 +1,23 @@
 """Aggregates: state as the fold of domain events, in Python.
 
 ``class Account(Aggregate)`` becomes a frozen attrs class whose fields all have defaults (the state of a key nothing
-has happened to), with one pure applier for each event type it listens to.
+has happened to), with one pure applier for each event type it listens to. Its *commands* are ordinary methods that return, or
+yield, the events they decide on; ``ctx.do(Account.withdraw, 5)`` runs one and stages what it gave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final, Self, TypeVar, dataclass_transform
 
 import attrs
 
 from ..eventlog.codec import Codec
-from ..eventlog.errors import LogError
+from ..eventlog.errors import InvalidName, LogError
+from ..eventlog.names import check_agent
 from ..eventlog.registry import EventRegistry
 from .errors import DefinitionError
+from .machine import StateMachine, check_machine
 
 A = TypeVar("A", bound=Callable[..., Any])
 _MARK: Final = "__applies__"
@@ -54,7 +57,7 @@ class _AggregateMeta(type):
     def __prepare__(cls, name: str, bases: tuple[type, ...], /, **kwargs: Any) -> _Namespace:
         return _Namespace()
 
-    def __new__(cls, name: str, bases: tuple[type, ...], namespace: Any, **kwargs: Any) -> Any:
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: Any, *, category: str = "", **kwargs: Any) -> Any:
         made: Any = super().__new__(cls, name, bases, dict(namespace), **kwargs)
         if not isinstance(namespace, _Namespace):  # attrs rebuilds a slotted class from a plain dict
             return made
@@ -67,13 +70,37 @@ class _AggregateMeta(type):
             missing = [field.name for field in attrs.fields(made) if field.default is attrs.NOTHING]
             if missing:
                 raise DefinitionError(f"aggregate {name}: {', '.join(missing)} need a default: the state before the first event")
+            if category:
+                made.__category__ = _checked_category(name, category)
+            machines = [held for held in vars(made).values() if isinstance(held, StateMachine)]
+            if len(machines) > 1:
+                raise DefinitionError(f"aggregate {name} has {len(machines)} state machines; it can be in one state at a time")
+            if machines:
+                made.__machine__ = machines[0]
+            if made.__machine__ is not None:
+                check_machine(made, made.__machine__)
         return made
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: Any, **kwargs: Any) -> None:
+        super().__init__(name, bases, dict(namespace))
+
+
+def _checked_category(name: str, category: str) -> str:
+    try:
+        return check_agent(category)
+    except InvalidName as problem:
+        raise DefinitionError(f"aggregate {name}: {problem}") from None
 
 
 class Aggregate(metaclass=_AggregateMeta):
-    """Base class; a subclass's annotated fields are its state."""
+    """Base class; a subclass's annotated fields are its state.
+
+    ``class Account(Aggregate, category="accounts")`` says where its streams stand when others load it (``ctx.load``).
+    """
 
     __appliers__: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {}
+    __category__: ClassVar[str] = ""
+    __machine__: ClassVar[StateMachine | None] = None
     #: No field has a converter, a validator or a hook of its own, so a copy needs no call of ``__init__``.
     __evolves_plainly__: ClassVar[bool] = False
 
@@ -98,6 +125,37 @@ class Aggregate(metaclass=_AggregateMeta):
         if not isinstance(state, type(self)):
             raise DefinitionError(f"the applier of {type(event).__name__} in {type(self).__name__} returned {state!r:.60}; it must return the new state")
         return state
+
+    def admit(self, event: object) -> Self:
+        """``apply`` for an event that is about to be staged: raises ``EventNotAllowed`` when the state machine has no way for it."""
+        machine = self.__machine__
+        if machine is None:
+            return self.apply(event)
+        to = machine.way(self, event)
+        after = self.apply(event)
+        machine.check_arrival(self, event, to, after)
+        return after
+
+
+def events_of_command(state: Any, command: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, checked: bool) -> tuple[object, ...]:
+    """The events that ``command(state, …)`` decides on: one, several, or none. ``checked``: the state must allow it.
+
+    Raises ``CommandNotAllowed``, ``DefinitionError`` when there is no such command, and whatever the command raises.
+    """
+    name = getattr(command, "__name__", "")
+    if state is None or getattr(type(state), name, None) is not command:
+        owner = "an agent without state" if state is None else type(state).__name__
+        raise DefinitionError(f"{command!r:.80} is no command of {owner}: name a method of its class, for example ctx.do(Account.withdraw, …)")
+    if checked and type(state).__machine__ is not None:
+        type(state).__machine__.check_command(state, command)
+    given = command(state, *args, **kwargs)
+    if given is None:
+        return ()
+    if hasattr(type(given), "__event_type__"):
+        return (given,)
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return tuple(given)
+    raise DefinitionError(f"the command {type(state).__name__}.{name} returned {given!r:.60}; it must return or yield events")
 
 
 def check_aggregate(state: type[Any]) -> None:

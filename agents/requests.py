@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from ..eventlog.log import EventLog
 from . import facts
-from .models import ModelRequest, ModelResponse
+from .models import ModelRequest
+from .retry import RetryPolicy
 
 
 @attrs.frozen
@@ -42,11 +44,35 @@ class NeedRead:
     returns: Any
     #: Seconds one call may take, or ``None``.
     timeout: float | None
+    #: How to try again when it raises; ``None``: not at all.
+    retry: RetryPolicy | None = None
 
 
-Request: TypeAlias = NeedModel | NeedRead
-REQUESTS = (NeedModel, NeedRead)
-Answer: TypeAlias = ModelResponse | facts.ToolCallCached
+@attrs.frozen(eq=False)
+class NeedStream:
+    """Another aggregate, folded from its stream. Answer with ``read(log, version, snapshot_every)``, a ``Loaded``."""
+
+    step: int
+    stream: str
+    #: The version that is on record for this step; ``None``: as it is now.
+    version: int | None
+    read: Callable[[EventLog, int | None, int], Any]
+
+
+@attrs.frozen
+class Change:
+    """Events for another aggregate's stream, encoded: ``(type, schema, bytes)``."""
+
+    stream: str
+    #: The version it is expected to be at.
+    expected: int
+    events: tuple[tuple[str, int, bytes], ...]
+
+
+Request: TypeAlias = NeedModel | NeedRead | NeedStream
+REQUESTS = (NeedModel, NeedRead, NeedStream)
+Answer: TypeAlias = Any
+"""A ``ModelResponse``, a ``ToolCallCached`` or a ``Loaded``."""
 
 
 @attrs.frozen
@@ -60,6 +86,10 @@ class TurnEnd:
     arguments: Mapping[str, bytes] = attrs.field(factory=dict)
     #: Inputs for other streams, delivered by the same append.
     sends: tuple[tuple[str, facts.InputReceived], ...] = ()
+    #: What was loaded and is not written down yet; it goes in front.
+    loads: tuple[facts.AggregateLoaded, ...] = ()
+    #: Events for other aggregates, by the same append.
+    changes: tuple[Change, ...] = ()
 
 
 @types.coroutine
