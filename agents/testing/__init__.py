@@ -1,0 +1,120 @@
+"""The test kit: scenarios for one turn, a harness for whole runs, and the words to say what should have happened.
+
+Names are loaded when they are first asked for, so that the pytest plugin costs a test run nothing until it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .answers import ModelCall, NothingScripted, ScriptedModel
+    from .arrivals import NotWaitedFor, approved, cancelled, denied, elapsed, failed, returned, signalled
+    from .clock import VirtualClock
+    from .hands import Effect, results
+    from .harness import Harness
+    from .matching import (
+        ANYTHING,
+        approval,
+        completed,
+        continued,
+        ended_cancelled,
+        intent,
+        patched,
+        performed,
+        saved,
+        sent,
+        sleeping,
+        suspended,
+        taken,
+        traced,
+        withdrawn,
+    )
+    from .replaying import assert_replays
+    from .runs import Run
+    from .scenario import given
+
+_WHERE = {
+    "ANYTHING": "matching",
+    "Effect": "hands",
+    "Harness": "harness",
+    "ModelCall": "answers",
+    "NotWaitedFor": "arrivals",
+    "NothingScripted": "answers",
+    "Run": "runs",
+    "ScriptedModel": "answers",
+    "VirtualClock": "clock",
+    "approval": "matching",
+    "approved": "arrivals",
+    "assert_replays": "replaying",
+    "cancelled": "arrivals",
+    "completed": "matching",
+    "continued": "matching",
+    "denied": "arrivals",
+    "elapsed": "arrivals",
+    "ended_cancelled": "matching",
+    "failed": "arrivals",
+    "given": "scenario",
+    "intent": "matching",
+    "patched": "matching",
+    "performed": "matching",
+    "results": "hands",
+    "returned": "arrivals",
+    "saved": "matching",
+    "sent": "matching",
+    "signalled": "arrivals",
+    "sleeping": "matching",
+    "suspended": "matching",
+    "taken": "matching",
+    "traced": "matching",
+    "withdrawn": "matching",
+}
+
+__all__ = [
+    "ANYTHING",
+    "Effect",
+    "Harness",
+    "ModelCall",
+    "NotWaitedFor",
+    "NothingScripted",
+    "Run",
+    "ScriptedModel",
+    "VirtualClock",
+    "approval",
+    "approved",
+    "assert_replays",
+    "cancelled",
+    "completed",
+    "continued",
+    "denied",
+    "elapsed",
+    "ended_cancelled",
+    "failed",
+    "given",
+    "intent",
+    "patched",
+    "performed",
+    "results",
+    "returned",
+    "saved",
+    "sent",
+    "signalled",
+    "sleeping",
+    "suspended",
+    "taken",
+    "traced",
+    "withdrawn",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
