@@ -224,7 +224,7 @@ class _Walk:
                 self.state.begun_with(activation),
                 self.state.stream,
                 activation.turn_now or row[5],
-                activation.turn_seen,
+                activation.turn_seen if activation.turn_now else self.state.version,
                 None,
             )
             found = self._judged_failure(activation, failed, row, turn)
