@@ -241,7 +241,7 @@ def redrive(stream: str, seq: int | None, by: str | None, reason: str, url: str,
 
     with writing(url, create=False) as log:
         try:
-            done = put_back(log, stream, seq, by=by if by is not None else _user(), reason=reason)
+            done = put_back(log, stream, seq, by=by if by is not None else user_name(), reason=reason)
         except InputRefused as problem:
             raise CouldNot(str(problem)) from problem
     if as_json:
@@ -253,7 +253,8 @@ def redrive(stream: str, seq: int | None, by: str | None, reason: str, url: str,
         say(f"{one_line(stream)} will be looked at again")
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Who is at the terminal, for the record."""
     import getpass
 
     try:

@@ -15,6 +15,7 @@ from .app import runtime_codec
 
 _LOOKED_AT: Final = 64
 _TURNING: Final = frozenset({"model_call.cached", "tool_call.cached", "timer.fired", "intent.staged", "timer.armed", "traced"})
+_OUTCOMES: Final = frozenset({"intent.settled", "approval.decided", "reply.received", "cancel.requested"})
 
 
 @attrs.frozen
@@ -48,17 +49,22 @@ def standing(codec: Codec, latest: Sequence[StoredEvent]) -> str:
     not seen, and a stream that still has such inputs in line may read ``completed``.
     """
     settled = inputs = 0
+    signals: list[StoredEvent] = []
     for event in latest:
         if event.type == "input.received":
             inputs += 1
-        elif event.type == "intent.settled":
+        elif event.type in _OUTCOMES:
             settled += 1
+        elif event.type == "signal.received":
+            signals.append(event)
         elif event.type == "input.redriven":
             return "queued"
         elif event.type == "activation.completed":
             return "queued" if inputs or _more_in_line(codec, event, latest) else "completed"
         elif event.type == "activation.suspended":
-            return _suspended(codec, event, settled)
+            return _suspended(codec, event, settled, signals)
+        elif event.type == "activation.continued":
+            return "queued"
         elif event.type == "activation.failed":
             return _failed(codec, event, inputs)
         elif event.type == "stream.blocked":
@@ -68,11 +74,13 @@ def standing(codec: Codec, latest: Sequence[StoredEvent]) -> str:
     return "queued" if inputs else ""
 
 
-def _suspended(codec: Codec, event: StoredEvent, settled: int) -> str:
+def _suspended(codec: Codec, event: StoredEvent, settled: int, signals: Sequence[StoredEvent]) -> str:
     try:
         fact = codec.decode_stored(event)
+        names = {codec.decode_stored(signal).name for signal in signals}
     except Undecodable:
         return "suspended"
+    settled += sum(wait.startswith("signal-") and wait.split("-", 3)[3] in names for wait in fact.waits)
     needed = len(fact.waits) if fact.mode == "all" else 1
     return "due" if settled and settled >= needed else "suspended"
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
+from ..agents import facts
 from ..agents.app import App
+from ..agents.firing import CATEGORY
 from ..agents.streams import Folder
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
+from ..eventlog.registry import event_name
 from .fold import head_of
 from .streams import replay_rows
 from .verdicts import StreamReplay, Verdict
+
+_FACTS: Final = frozenset(event_name(fact)[0] for fact in facts.FACTS)
 
 
 def replay_stream(log: EventLog, app: App, stream: str) -> StreamReplay:
@@ -35,12 +41,22 @@ def replay_all(
     """
     if streams is None:
         streams = log.streams(f"{category}-" if category is not None else "")
+        planned = {name + CATEGORY for name in app.agents}  # the streams of schedules: no agent's code wrote them
+        streams = (stream for stream in streams if category_of(stream) not in planned and _is_run(log, app, stream))
     folders = {name: Folder(definitions) for name, definitions in app.definitions.items()}
     with asyncio.Runner() as runner:
         for stream in streams:
             replayed = runner.run(_replay(log, app, folders, stream))
             progress(replayed)
             yield replayed
+
+
+def _is_run(log: EventLog, app: App, stream: str) -> bool:
+    """Whether an agent wrote it. A plain aggregate's stream begins with an event that is none of the runtime's."""
+    if category_of(stream) in app.agents:
+        return True
+    first = next(iter(log.read(stream, limit=1)), None)
+    return first is not None and first.type in _FACTS
 
 
 async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: str) -> StreamReplay:
@@ -50,7 +66,7 @@ async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: s
     if folder is None:
         return StreamReplay(stream, Verdict.CANNOT, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(sorted(app.agents))}")
     try:
-        return replay_rows(app, folder, stream, log.rows(stream))
+        return replay_rows(app, folder, stream, log.rows(stream), log)
     finally:
         for started in asyncio.all_tasks() - {asyncio.current_task()}:
             started.cancel()  # before their first step: what agent code starts on the side does not run here

@@ -1,0 +1,214 @@
+"""What others than a key's worker may write to its stream: signals, cancellations, answers to approvals. Blocking, without a shell.
+
+All of them are arrivals (``facts.ARRIVALS``): they go behind whatever is there, under an id made of what they say, and wake the
+stream by the same append. Sending one again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+
+from ..eventlog.clock import Micros, to_datetime
+from ..eventlog.codec import Codec
+from ..eventlog.errors import EventIdConflict, WrongExpectedVersion
+from ..eventlog.log import Duplicate, EventLog, Wake
+from ..eventlog.names import split_stream, stream_name
+from ..eventlog.versions import ANY
+from . import facts
+from .app import App
+from .appends import TURNS
+from .errors import InputRefused, RequestRefused
+from .intents import fact_id
+from .knowing import known_run
+from .lifecycle import ActivationState
+from .run import Activation, Approval, RunState
+from .sending import check_input_id
+
+_TRIES: Final = 20
+
+
+@attrs.frozen
+class SignalSent:
+    """A signal is durable."""
+
+    stream: str
+    signal_id: str
+    name: str
+    version: int
+    #: It had been sent before: nothing was written.
+    duplicate: bool
+
+
+@attrs.frozen
+class CancelAsked:
+    """A cancellation is durable; the activation ends when it has cleaned up."""
+
+    stream: str
+    seq: int
+    input_id: str
+    #: It had been asked for before: nothing was written.
+    duplicate: bool
+
+
+@attrs.frozen
+class PendingApproval:
+    """A question that waits for a person."""
+
+    stream: str
+    approval_id: str
+    seq: int
+    question: str
+    channel: str
+    details: dict[str, Any]
+    #: Microseconds since 1970-01-01 UTC.
+    expires_at: Micros
+    #: What an answer is bound to.
+    digest: bytes
+
+    @property
+    def agent(self) -> str:
+        """The agent that asks."""
+        return split_stream(self.stream)[0]
+
+    @property
+    def key(self) -> str:
+        """The key it asks for."""
+        return split_stream(self.stream)[1]
+
+
+@attrs.frozen
+class Answered:
+    """A person's answer is durable and final."""
+
+    stream: str
+    approval_id: str
+    approved: bool
+    by: str
+    reason: str
+    #: The same answer had been given before: nothing was written.
+    duplicate: bool
+
+
+def signal(log: EventLog, codec: Codec, agent: str, key: str, name: str, payload: Any, signal_id: str) -> SignalSent:
+    """Tell a key something. It is kept until a wait takes it, whether that was begun before or will be later.
+
+    Raises ``InputRefused`` for a name or id that cannot be, and for an id that was used on this key with other contents.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise InputRefused(f"Invalid signal name {name!r:.80}: it must be a string that is not blank, for example 'customer.reply'")
+    stream, now = stream_name(agent, key), log.clock()
+    fact = facts.SignalReceived(check_input_id(signal_id), name, payload)
+    event = codec.stage(fact, event_id=fact_id("signal", signal_id))
+    try:
+        outcome = log.append(stream, [event], ANY, wakes=(Wake(TURNS, now, sooner=True),))
+    except EventIdConflict as problem:
+        raise InputRefused(f"signal id {signal_id!r} was used on {stream} before with other contents; send a different signal under a new id") from problem
+    return SignalSent(stream, signal_id, name, outcome.first_versions[0], isinstance(outcome, Duplicate))
+
+
+def cancel(log: EventLog, codec: Codec, agent: str, key: str, *, input_id: str | None, seq: int | None, by: str, reason: str, app: App | None) -> CancelAsked:
+    """Ask that an activation end: the one of ``input_id`` or ``seq``, or else the current one.
+
+    Raises ``RequestRefused`` when it is over, parked, or was never there.
+    """
+    stream = stream_name(agent, key)
+    run, _ = known_run(log, stream, codec, app)
+    activation = _to_cancel(stream, run, input_id, seq)
+    if activation.state is ActivationState.PARKED:
+        raise RequestRefused(f"{stream}, input {activation.seq}, is parked: there is nothing to cancel unless it is redriven. Nothing was written.")
+    if activation.cancel is not None:
+        return CancelAsked(stream, activation.seq, activation.input.input_id, True)
+    fact = facts.CancelRequested(activation.seq, _named(by), reason)
+    event = codec.stage(fact, event_id=fact_id("cancel", stream, activation.seq), correlation=activation.input_event_id)
+    try:
+        outcome = log.append(stream, [event], ANY, wakes=(Wake(TURNS, log.clock(), sooner=True),))
+    except EventIdConflict:  # somebody else asked at the same moment
+        return CancelAsked(stream, activation.seq, activation.input.input_id, True)
+    return CancelAsked(stream, activation.seq, activation.input.input_id, isinstance(outcome, Duplicate))
+
+
+def _to_cancel(stream: str, run: RunState, input_id: str | None, seq: int | None) -> Activation:
+    if input_id is None and seq is None:
+        if run.current is None:
+            raise RequestRefused(f"{stream} has no open activation: there is nothing to cancel. Nothing was written.")
+        return run.current
+    found = [each for each in run.open.values() if seq in (None, each.seq) and input_id in (None, each.input.input_id)]
+    if not found:
+        which = f"input {input_id!r}" if input_id is not None else f"activation {seq}"
+        opened = ", ".join(f"{each.seq} ({each.input.input_id})" for each in run.open.values()) or "none"
+        raise RequestRefused(f"{stream} has no open {which}: it is over, or was never sent. Open there: {opened}. Nothing was written.")
+    return found[0]
+
+
+def pending(log: EventLog, codec: Codec, *, stream: str | None = None, channel: str | None = None, app: App | None = None) -> Iterator[PendingApproval]:
+    """Approvals that wait for an answer now, in the order in which they were asked for; memory grows with their number alone."""
+    waiting: dict[tuple[str, str], None] = {}
+    asked, answered = "approval.requested", "approval.decided"
+    events = log.read_all(types=(asked, answered)) if stream is None else (each for each in log.read(stream) if each.type in (asked, answered))
+    for stored in events:
+        fact = codec.decode_stored(stored)
+        if stored.type == answered:
+            waiting.pop((stored.stream, fact.approval_id), None)
+        elif fact.expires_at > log.clock() and channel in (None, fact.channel):
+            waiting[stored.stream, fact.approval_id] = None
+    runs: dict[str, RunState] = {}
+    for name, approval_id in waiting:
+        if name not in runs:
+            runs = {name: known_run(log, name, codec, _knows(app, name))[0]}  # one at a time: a stream's questions stand together
+        found = _approval(runs[name], approval_id)
+        if found is not None and found[1].decided is None and approval_id in found[0].waits:
+            yield _pending(name, found[1].requested)
+
+
+def _knows(app: App | None, stream: str) -> App | None:
+    return app if app is not None and split_stream(stream)[0] in app.agents else None
+
+
+def _pending(stream: str, asked: facts.ApprovalRequested) -> PendingApproval:
+    return PendingApproval(stream, asked.approval_id, asked.seq, asked.question, asked.channel, asked.details, asked.expires_at, asked.digest)
+
+
+def _approval(run: RunState, approval_id: str) -> tuple[Activation, Approval] | None:
+    return next(((each, each.approvals[approval_id]) for each in run.open.values() if approval_id in each.approvals), None)
+
+
+def answer(log: EventLog, codec: Codec, stream: str, approval_id: str, *, approved: bool, by: str, reason: str, app: App | None = None) -> Answered:
+    """A person's answer, bound to the digest of what was asked (S-7.5). The first one is final.
+
+    Raises ``RequestRefused`` for an approval that is unknown, expired, decided otherwise, or that nobody waits for any more.
+    It states the version it was decided at, so that an answer that returns is one that the activation gets.
+    """
+    for _ in range(_TRIES):
+        run, version = known_run(log, stream, codec, app)
+        found = _approval(run, approval_id)
+        if found is None:
+            raise RequestRefused(f"{stream} has no open approval {approval_id!r}: its activation is over, or it was never asked. See: eventlog approvals list")
+        activation, asked = found
+        now = log.clock()
+        fact = facts.ApprovalDecided(approval_id, asked.requested.digest, approved, _named(by), reason)
+        if asked.decided is not None:
+            if asked.decided == fact:
+                return Answered(stream, approval_id, approved, by, reason, True)
+            told = "approved" if asked.decided.approved else "denied"
+            raise RequestRefused(f"{stream}, {approval_id}, was {told} by {asked.decided.by} already; the first answer is final. Nothing was written.")
+        if asked.requested.expires_at <= now or approval_id not in activation.timers:
+            at = to_datetime(asked.requested.expires_at)
+            raise RequestRefused(f"{stream}, {approval_id}, expired at {at:%Y-%m-%d %H:%M:%S} UTC and reads as denied. Nothing was written.")
+        if approval_id not in activation.waits:
+            raise RequestRefused(f"{stream}, {approval_id}: nobody waits for an answer any more. Nothing was written.")
+        event = codec.stage(fact, event_id=fact_id("approval", approval_id), correlation=activation.input_event_id)
+        try:
+            outcome = log.append(stream, [event], version, wakes=(Wake(TURNS, now, sooner=True),))
+        except (WrongExpectedVersion, EventIdConflict):  # the stream has moved on: look again
+            continue
+        return Answered(stream, approval_id, approved, by, reason, isinstance(outcome, Duplicate))
+    raise RequestRefused(f"{stream} is being written to so fast that {approval_id} could not be answered in {_TRIES} tries; try again. Nothing was written.")
+
+
+def _named(by: str) -> str:
+    if not isinstance(by, str) or not by.strip():
+        raise InputRefused(f"by={by!r}: say who it is, for the record")
+    return by

@@ -1,0 +1,84 @@
+"""A client that is killed in the middle changes nothing: what it sent is there once, and the run ends without it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intentlog.agents import Client
+from intentlog.eventlog.clock import SECOND, system_clock
+from tests.agents.world import Ctx, World
+
+SENDS = """
+import sys
+from intentlog.agents import Client
+client = Client(sys.argv[1])
+n = 0
+while True:
+    client.send("a", f"k{n % 5}", n, id=f"in-{n}")
+    client.signal("a", f"k{n % 5}", "go", n, id=f"s-{n}")
+    print(n, flush=True)
+    n += 1
+"""
+WAITS = """
+import sys
+from intentlog.agents import Client
+handle = Client(sys.argv[1]).send("a", "k", "in", id="in")
+print("waiting", flush=True)
+handle.result(timeout=60)
+"""
+
+
+async def goes(ctx: Ctx, given: Any) -> Any:
+    return [given, await ctx.signal("go")]
+
+
+def begin(program: str, url: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, text=True)
+
+
+def kill(child: subprocess.Popen[str]) -> str:
+    os.kill(child.pid, signal.SIGKILL)
+    output, _ = child.communicate(timeout=20)
+    return output
+
+
+@pytest.mark.parametrize("after", [0.05, 0.2])
+def test_a_sender_killed_anywhere_leaves_whole_inputs_that_may_be_sent_again(tmp_path: Path, after: float) -> None:
+    url = f"sqlite:///{tmp_path}/log.db"
+    with World(goes, url=url) as world:
+        child = begin(SENDS, url)
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(after)
+        told = len(kill(child).splitlines()) + 1
+        world.clock.now = system_clock() + SECOND  # the child had the real one
+        client = Client(world.log, world.app)
+        repeated = [client.send("a", f"k{n % 5}", n, id=f"in-{n}").duplicate for n in range(told)]
+        assert [True] * told == repeated  # what was acknowledged is there
+        for n in range(told + 2):  # the one under way may or may not be: the id decides
+            client.send("a", f"k{n % 5}", n, id=f"in-{n}")
+            client.signal("a", f"k{n % 5}", "go", n, id=f"s-{n}")
+        world.run(seconds=20)
+        assert sorted(range(told + 2)) == sorted(output[0] for n in range(5) for output in world.outputs(f"a-k{n}"))
+
+
+def test_a_waiter_that_is_killed_leaves_the_run_as_it_is(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/log.db"
+    with World(goes, url=url) as world:
+        child = begin(WAITS, url)
+        assert child.stdout is not None
+        child.stdout.readline()
+        world.run()
+        kill(child)
+        world.clock.now = system_clock() + SECOND
+        Client(world.log).signal("a", "k", "go", "!")
+        world.run()
+        assert ["in", "!"] == Client(world.log).handle("a", "k", "in").result(timeout=1)
