@@ -35,11 +35,16 @@ class Receipt:
 def typed_input(app: App, given: Input) -> tuple[str, NewEvent]:
     """(stream, staged event) of an input, checked against the app; raises ``DefinitionError``, ``InvalidName`` or ``InputRefused``."""
     app.agent(given.agent)
+    return staged_input(app.codec, given)
+
+
+def staged_input(codec: Codec, given: Input) -> tuple[str, NewEvent]:
+    """The same without the app; ``codec`` must know the payload's type. Raises ``InvalidName`` or ``InputRefused``."""
     if hasattr(type(given.payload), "__event_type__"):
-        kind, schema, payload = app.codec.encode(given.payload)
+        kind, schema, payload = codec.encode(given.payload)
     else:
-        kind, schema, payload = "", 0, app.codec.encode_value(given.payload, Any)
-    return stream_name(given.agent, given.key), _staged(app.codec, facts.InputReceived(check_input_id(given.id), kind, schema, "msgpack", payload))
+        kind, schema, payload = "", 0, codec.encode_value(given.payload, Any)
+    return stream_name(given.agent, given.key), _staged(codec, facts.InputReceived(check_input_id(given.id), kind, schema, "msgpack", payload))
 
 
 def json_input(codec: Codec, agent: str, key: str, kind: str, text: str | bytes, input_id: str) -> tuple[str, NewEvent]:
