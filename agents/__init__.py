@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .aggregate import Aggregate, applies
     from .app import App, Input
+    from .budgets import Budget, Price, Spent
+    from .client import AsyncClient, AsyncHandle, Client, Handle
     from .clients.openai_compatible import OpenAICompatible
     from .committer import Committer
     from .context import ActivationContext
@@ -20,15 +22,26 @@ if TYPE_CHECKING:
     from .models import ModelClient, ModelRequest, ModelResponse, ToolCall, Usage
     from .outcome import Complete, EffectResult, Suspend
     from .retry import RetryPolicy
+    from .schedules import Schedule, cron, every
     from .sending import Receipt, send
     from .tools import IntentInfo, Tool, ToolSet, tool
     from .worker import Worker, WorkerSettings
 
 _WHERE = {
+    "AsyncClient": "client",
+    "AsyncHandle": "client",
+    "Client": "client",
+    "Handle": "client",
+    "Schedule": "schedules",
+    "cron": "schedules",
+    "every": "schedules",
     "ActivationContext": "context",
     "Agent": "defining",
     "Aggregate": "aggregate",
     "App": "app",
+    "Budget": "budgets",
+    "Price": "budgets",
+    "Spent": "budgets",
     "Committer": "committer",
     "Complete": "outcome",
     "ContinueWith": "linear",
@@ -61,18 +74,26 @@ __all__ = [
     "Agent",
     "Aggregate",
     "App",
+    "AsyncClient",
+    "AsyncHandle",
+    "Budget",
+    "Client",
     "Committer",
     "Complete",
     "EffectResult",
     "Failure",
+    "Handle",
     "Input",
     "IntentInfo",
     "ModelClient",
     "ModelRequest",
     "ModelResponse",
     "OpenAICompatible",
+    "Price",
     "Receipt",
     "RetryPolicy",
+    "Schedule",
+    "Spent",
     "Suspend",
     "Tool",
     "ToolCall",
@@ -82,6 +103,8 @@ __all__ = [
     "WorkerSettings",
     "agent",
     "applies",
+    "cron",
+    "every",
     "send",
     "tool",
 ]

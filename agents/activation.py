@@ -49,6 +49,7 @@ def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]
         unreached = ctx.unreached()
         if unreached is not None:
             raise unreached
+        ctx.save_others()
         return _end(ctx, result)
     finally:
         ctx.sealed = True
@@ -93,4 +94,4 @@ def _end(ctx: ActivationContext[Any], result: object) -> TurnEnd:
     else:
         output = result.output if isinstance(result, Complete) else result
         closing = facts.Completed(ctx.seq, now, step, index, output, seen, code)
-    return TurnEnd((*ctx.staged, closing), closing, ctx.arguments, tuple(ctx.sends))
+    return TurnEnd((*ctx.staged, closing), closing, ctx.arguments, tuple(ctx.sends), ctx.loads, ctx.changes)

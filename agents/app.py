@@ -11,6 +11,8 @@ import attrs
 from ..eventlog.codec import Codec
 from ..eventlog.registry import EventRegistry
 from . import facts
+from .aggregate import Aggregate, check_aggregate
+from .budgets import Price
 from .defining import Agent
 from .definitions import Definitions
 from .errors import DefinitionError
@@ -35,7 +37,10 @@ class App:
 
     Tools and event classes are found in the globals of each agent's module, in its annotations and in its aggregate's
     appliers; what lives elsewhere is listed in ``tools`` and ``events``. ``intake`` turns one JSON object of an
-    ``--input`` file into an ``Input`` (``None`` skips it). Raises ``DefinitionError`` or ``RegistrationError``.
+    ``--input`` file into an ``Input`` (``None`` skips it). ``prices``
+    (model → ``Price``) is what answers cost from now on. ``aggregates`` that agents load and that stand in none of their
+    modules are named, and so is the ``mapper`` of an `eventsourcing` application whose aggregates they load, unless it is
+    the library's own. Raises ``DefinitionError`` or ``RegistrationError``.
     """
 
     def __init__(
@@ -47,6 +52,9 @@ class App:
         events: Iterable[type] = (),
         upcasters: Iterable[Callable[[dict[str, Any]], dict[str, Any]]] = (),
         intake: Callable[[dict[str, Any]], Input | None] | None = None,
+        prices: Mapping[str, Price] | None = None,
+        aggregates: Iterable[type[Aggregate]] = (),
+        mapper: Any = None,
     ) -> None:
         self.agents: dict[str, Agent] = {}
         for each in agents:
@@ -56,10 +64,16 @@ class App:
                 raise DefinitionError(f"two agents are named {each.name!r}")
         if not self.agents:
             raise DefinitionError("App(agents=[…]): there must be at least one agent")
+        for each in self.agents.values():
+            if each.schedules and f"{each.name}.cron" in self.agents:
+                raise DefinitionError(f"an agent may not be named '{each.name}.cron': the schedules of {each.name!r} have their streams there")
         self.models = models
         self.tools = ToolSet(tools)
         self.intake = intake
-        found = list(events)
+        self.prices = dict(prices or {})
+        self.mapper = mapper
+        self.aggregates = _aggregates_of(self.agents.values(), aggregates)
+        found = [*events, *(kind for each in self.aggregates for kind in each.__appliers__)]
         for each in self.agents.values():
             found += _events_of(each)
             for named in _module_of(each).values():
@@ -72,7 +86,8 @@ class App:
     def definitions(self) -> Mapping[str, Definitions]:
         """Per agent, what its turns look up."""
         provider, model = (self.models.provider, self.models.model) if self.models else ("", "")
-        return {name: Definitions(each, self.codec, self.tools, provider, model) for name, each in self.agents.items()}
+        names = frozenset(self.agents)
+        return {name: Definitions(each, self.codec, self.tools, provider, model, self.prices, names, self.mapper) for name, each in self.agents.items()}
 
     def agent(self, name: str) -> Agent:
         """The agent; raises ``DefinitionError`` listing those there are."""
@@ -89,6 +104,16 @@ def runtime_codec() -> Codec:
 
 def _module_of(agent: Agent) -> dict[str, Any]:
     return getattr(agent.fn, "__globals__", {})
+
+
+def _aggregates_of(agents: Iterable[Agent], named: Iterable[type[Aggregate]]) -> tuple[type[Aggregate], ...]:
+    """Plain aggregates: the ones named, and those in the agents' modules that say where their streams stand."""
+    found = dict.fromkeys(named)
+    for each in agents:
+        found.update(dict.fromkeys(v for v in _module_of(each).values() if isinstance(v, type) and issubclass(v, Aggregate) and v.__category__))
+    for aggregate in found:
+        check_aggregate(aggregate)
+    return tuple(found)
 
 
 def _events_of(agent: Agent) -> list[type]:

@@ -21,6 +21,7 @@ from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
 from . import facts
 from .intents import fact_id, input_event_id, settlement_event_id
+from .lifecycle import ActivationState
 from .requests import TurnEnd
 from .run import Activation, next_attention
 from .streams import Folder, StreamState
@@ -60,7 +61,13 @@ class Appends:
         return staged
 
     def journal(
-        self, claim: Claim, version: int, activation: Activation, cached: facts.ModelCallCached | facts.ToolCallCached, request: bytes | None
+        self,
+        claim: Claim,
+        version: int,
+        activation: Activation,
+        cached: facts.ModelCallCached | facts.ToolCallCached,
+        request: bytes | None,
+        loads: Sequence[facts.AggregateLoaded] = (),
     ) -> tuple[AppendRequest, Any]:
         """One answer, before the agent sees it, and the same answer as it will be read back.
 
@@ -71,13 +78,14 @@ class Appends:
         if request is not None:
             c = cached
             assert isinstance(c, facts.ModelCallCached)
-            short = facts.ModelCallCached(c.seq, c.step, c.now, c.digest, preencoded(request), c.response, c.seen)  # type: ignore[arg-type]
+            short = facts.ModelCallCached(c.seq, c.step, c.now, c.digest, preencoded(request), c.response, c.seen, c.cost)  # type: ignore[arg-type]
             plain = functools.partial(_same, cached)
             event, stored = codec.stage_checked(short, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation, plain=plain)
         else:
             event = codec.stage(cached, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation)
             stored = codec.decode(event.type, event.schema, event.data)
-        return AppendRequest((StreamAppend(claim.name, (event,), version),), (_fence(claim),)), stored
+        events = (*self._stage(loads, activation), event) if loads else (event,)
+        return AppendRequest((StreamAppend(claim.name, events, version),), (_fence(claim),)), stored
 
     def turn(self, claim: Claim, state: StreamState, folder: Folder, activation: Activation, end: TurnEnd, last: bool) -> AppendRequest:
         """A turn's one append (S-3.2): everything it staged, its closing fact, the next wake-up and the lease's end.
@@ -87,11 +95,12 @@ class Appends:
         that what is live equals what will be read (S-8.1).
         """
         version = state.version
-        events = self._stage(end.staged, activation, end.arguments)
+        events = self._stage((*end.loads, *end.staged), activation, end.arguments)
         _fold(folder, state, events)
         attention = next_attention(state.run)
-        wakes = (Wake(TURNS, attention), *((Wake(RETRIES, None),) if activation.failures else ()))
-        parts = [StreamAppend(claim.name, events, version, wakes), *self._sends(end, activation), *self._reply(claim, activation, end)]
+        wakes = (Wake(TURNS, attention), *((Wake(RETRIES, _next_retry(state)),) if activation.failures else ()))
+        others = (*self._sends(end, activation), *self._reply(claim, activation, end), *self._changes(end, activation))
+        parts = [StreamAppend(claim.name, events, version, wakes), *others]
         return AppendRequest(parts, (_fence(claim, release=last or attention != 0),))
 
     def _sends(self, end: TurnEnd, activation: Activation) -> list[StreamAppend]:
@@ -106,6 +115,14 @@ class Appends:
             for stream, received in end.sends
         ]
 
+    def _changes(self, end: TurnEnd, activation: Activation) -> list[StreamAppend]:
+        """Events of other aggregates, each behind the very version that the turn saw."""
+        correlation, causation, new_id = activation.input_event_id, trigger(activation), self.new_id
+        return [
+            StreamAppend(change.stream, [NewEvent(new_id(), *event, correlation, causation) for event in change.events], change.expected)
+            for change in end.changes
+        ]
+
     def _reply(self, claim: Claim, activation: Activation, end: TurnEnd) -> list[StreamAppend]:
         """The end of an activation, told to the stream that waits for it."""
         asked, closing = activation.input, end.closing
@@ -116,14 +133,27 @@ class Appends:
         event = self.codec.stage(reply, event_id=event_id, correlation=activation.input_event_id, causation=activation.input_event_id)
         return [StreamAppend(asked.reply_to, (event,), ANY, (Wake(TURNS, closing.now, sooner=True),))]
 
+    def interruption(self, claim: Claim, version: int, activation: Activation, newer: facts.InputReceived) -> tuple[AppendRequest, facts.CancelRequested]:
+        """A suspended activation is to end because of a newer input (S-2.4), durable before its code is told."""
+        cancel = facts.CancelRequested(activation.seq, "a newer input", newer.input_id)
+        return AppendRequest((StreamAppend(claim.name, self._stage((cancel,), activation), version),), (_fence(claim),)), cancel
+
     def timers(self, claim: Claim, version: int, activation: Activation, fired: Sequence[facts.TimerFired]) -> AppendRequest:
         """Due timers, recorded before the turn they cause, so that a re-run of that turn sees what the first run saw."""
         return AppendRequest((StreamAppend(claim.name, self._stage(fired, activation), version),), (_fence(claim),))
 
-    def failure(self, claim: Claim, state: StreamState, folder: Folder, activation: Activation, failed: facts.ActivationFailed) -> AppendRequest:
-        """The one event a failed turn leaves (S-3.3)."""
+    def failure(
+        self,
+        claim: Claim,
+        state: StreamState,
+        folder: Folder,
+        activation: Activation,
+        failed: facts.ActivationFailed,
+        loads: Sequence[facts.AggregateLoaded] = (),
+    ) -> AppendRequest:
+        """The one event a failed turn leaves (S-3.3), behind what it had seen of other aggregates."""
         version = state.version
-        events = self._stage((failed,), activation)
+        events = self._stage((*loads, failed), activation)
         _fold(folder, state, events)
         wakes = (Wake(TURNS, next_attention(state.run)), Wake(RETRIES, failed.retry_at))
         return AppendRequest((StreamAppend(claim.name, events, version, wakes),), (_fence(claim, release=True),))
@@ -141,6 +171,10 @@ class Appends:
         """Nothing to do now: the wake-up as it should be, and the lease's end, provided nothing arrived meanwhile."""
         wake = Wake(TURNS, next_attention(state.run))
         return AppendRequest((StreamAppend(claim.name, (), state.version, (wake,)),), (_fence(claim, release=True),))
+
+
+def _next_retry(state: StreamState) -> int | None:
+    return min((each.retry_at for each in state.run.open.values() if each.retry_at and each.state is not ActivationState.PARKED), default=None)
 
 
 def _fold(folder: Folder, state: StreamState, events: Sequence[NewEvent]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,8 +15,11 @@ from ..eventlog.clock import from_timedelta
 from ..eventlog.errors import InvalidName
 from ..eventlog.names import check_agent
 from .aggregate import Aggregate, check_aggregate
+from .budgets import Budget
+from .schedules import Schedule
 from .errors import DefinitionError
 from .retry import RetryPolicy
+from .run import QUEUE, WHILE_SUSPENDED
 
 ON_PARKED: Final = ("continue", "wait")
 
@@ -42,6 +45,12 @@ class Agent:
     on_parked: str = "continue"
     #: Raise it when the code changes its steps; runs begun under an older one see that in ``ctx.version``.
     version: int = 1
+    #: What a new input does while an activation of its key is suspended: ``queue``, ``interrupt`` or ``concurrent`` (S-2.4).
+    while_suspended: str = QUEUE
+    #: What the model calls of an activation, or of a key, may use up.
+    budget: Budget | None = None
+    #: When it gets an input by the clock.
+    schedules: tuple[Schedule, ...] = ()
     wait_timeout_us: int = attrs.field(init=False, default=attrs.Factory(lambda self: from_timedelta(self.wait_timeout), takes_self=True))
     intent_ttl_us: int = attrs.field(init=False, default=attrs.Factory(lambda self: from_timedelta(self.intent_ttl), takes_self=True))
 
@@ -59,6 +68,9 @@ def agent(
     intent_ttl: timedelta = timedelta(hours=1),
     on_parked: str = "continue",
     version: int = 1,
+    while_suspended: str = QUEUE,
+    budget: Budget | None = None,
+    schedules: Iterable[Schedule] = (),
 ) -> Callable[[Callable[..., Awaitable[Any]]], Agent]:
     """Make an agent of ``async def fn(ctx)`` or ``async def fn(ctx, asked: EventType)``.
 
@@ -72,9 +84,13 @@ def agent(
         check_aggregate(state)
     if on_parked not in ON_PARKED:
         raise DefinitionError(f"agent {name}: on_parked must be one of {', '.join(ON_PARKED)}, not {on_parked!r}")
+    if while_suspended not in WHILE_SUSPENDED:
+        raise DefinitionError(f"agent {name}: while_suspended must be one of {', '.join(WHILE_SUSPENDED)}, not {while_suspended!r}")
     for label, length in (("turn_timeout", turn_timeout), ("wait_timeout", wait_timeout), ("intent_ttl", intent_ttl)):
         if length <= timedelta(0):
             raise DefinitionError(f"agent {name}: {label} must be longer than zero, not {length}")
+
+    planned = _schedules(name, schedules)
 
     def make(fn: Callable[..., Awaitable[Any]]) -> Agent:
         if not inspect.iscoroutinefunction(fn):
@@ -83,9 +99,33 @@ def agent(
         if len(parameters) not in (1, 2):
             raise DefinitionError(f"agent {name}: the function takes (ctx) or (ctx, input), not {inspect.signature(fn)}")
         inputs = _input_types(name, fn, parameters[1].name) if len(parameters) == 2 else ()
-        return Agent(name, fn, state, inputs, len(parameters) == 2, retry or RetryPolicy(), turn_timeout, wait_timeout, intent_ttl, on_parked, version)
+        return Agent(
+            name,
+            fn,
+            state,
+            inputs,
+            len(parameters) == 2,
+            retry or RetryPolicy(),
+            turn_timeout,
+            wait_timeout,
+            intent_ttl,
+            on_parked,
+            version,
+            while_suspended,
+            budget,
+            planned,
+        )
 
     return make
+
+
+def _schedules(name: str, given: Iterable[Schedule]) -> tuple[Schedule, ...]:
+    schedules = tuple(given)
+    names = [each.name for each in schedules]
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        raise DefinitionError(f"agent {name}: two schedules are named {twice[0]!r}; give one of them another name=")
+    return schedules
 
 
 def _input_types(name: str, fn: Callable[..., Any], parameter: str) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from ..eventlog import wire
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, Unencodable
 from . import facts
+from .budgets import Price
 from .defining import Agent
 from .errors import DefinitionError, InputRefused
 from .models import ModelRequest, ModelResponse, as_request
@@ -33,6 +34,14 @@ class Definitions:
     #: Names that a request is completed with; empty when the app has no model client.
     provider: str = ""
     model: str = ""
+    #: Prices by model.
+    prices: Mapping[str, Price] = attrs.field(factory=dict)
+    #: Names of all agents of the app.
+    agents: frozenset[str] = frozenset()
+    #: With which aggregates of the eventsourcing library are written; ``None``: as its applications do by default.
+    mapper: Any = None
+    #: Readers of other aggregates, by class; filled as they are met.
+    readers: dict[Any, Any] = attrs.field(factory=dict)
 
     def payload(self, received: facts.InputReceived) -> Any:
         """The input as the agent's code gets it; raises ``InputRefused`` when it fits none of the declared types."""
@@ -41,7 +50,7 @@ class Definitions:
         except (LogError, msgspec.MsgspecError) as problem:
             raise InputRefused(f"input {received.input_id!r} ({received.type or 'a plain value'}) cannot be read: {problem}") from problem
         wanted = tuple(kind for kind in self.agent.inputs if isinstance(kind, type))
-        if wanted and not isinstance(value, wanted) and Any not in self.agent.inputs:
+        if wanted and Any not in self.agent.inputs and not isinstance(value, wanted):
             names = ", ".join(getattr(kind, "__event_type__", kind.__name__) for kind in wanted)
             raise InputRefused(f"agent {self.agent.name} takes {names}; input {received.input_id!r} is {received.type or type(value).__name__}")
         return value
@@ -84,6 +93,13 @@ class Definitions:
             return msgspec.json.decode(response.text, type=reply)
         except msgspec.MsgspecError as problem:
             raise InputRefused(f"the model's answer does not fit {getattr(reply, '__name__', reply)}: {problem}: {response.text!r:.200}") from problem
+
+    def cost_of(self, request: ModelRequest, response: ModelResponse) -> int:
+        """What an answer cost, in 10⁻¹² of the prices' currency; 0 when neither the model asked for nor the one that answered has a price."""
+        if not self.prices:
+            return 0
+        price = self.prices.get(request.model) or self.prices.get(response.model)
+        return price.of(response.usage) if price is not None else 0
 
     def bind(self, used: Tool, args: dict[str, Any]) -> dict[str, Any]:
         """Python arguments from the plain ones."""

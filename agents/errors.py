@@ -15,22 +15,40 @@
     │   │   ├── ToolDrift                     … a read-only tool call (S-4.7)
     │   │   ├── IntentDrift                   … an intent's content under the same position (S-5.2)
     │   │   └── StepDrift                     … the kind of the step, or a recorded step that was not reached
+    │   ├── RequestRefused                    what was asked of a key from outside cannot be done any more, or not yet
+    │   ├── NotAllowed                        the aggregate's state machine has no way for it
+    │   │   ├── EventNotAllowed               … an event, refused when staged
+    │   │   └── CommandNotAllowed             … a command
+    │   ├── StaleAggregate                    a loaded aggregate was changed after the turn it was loaded in
+    │   ├── AggregateNotFound                 a library aggregate that has no events
+    │   ├── AggregateExists                   a library aggregate was added under an id that is taken
     │   ├── IntentConflict                    same business key, other content (S-5.3)
+    │   ├── BudgetExceeded                    a model call that the agent's budget leaves nothing for
     │   ├── JournalMiss                       replay reached a step that was never recorded (S-4.2)
     │   ├── ImpossibleHistory                 events that no run of the state machine could have written
     │   │   └── FoldFailed                    an applier raised when it was given a recorded event
     │   └── EffectFailed                      the outcome of an effect, when the agent did not handle it
     │       ├── EffectErrored, EffectRejected, EffectExpired, EffectCancelled, EffectUnknown, EffectTimedOut
     ├── ActivationCancelled                   the activation, or the one waited for, was cancelled
+    ├── ActivationParked                      the input waited for was given up for now; names the error (a dead letter)
+    ├── HistoryWarning                        an activation's history has grown long; nothing has failed
     └── RetryableAgentError                   the turn may succeed later
+        ├── AggregateContended                others changed what the turn had loaded, again and again
         ├── TurnTimedOut                      the turn ran longer than the agent's turn timeout (S-3.3)
         ├── AgentExited                       agent code raised what is no ``Exception``: SystemExit, a cancellation, …
+        ├── ResultTimedOut                    no result within the time somebody wanted to wait; the activation goes on
         └── ModelFailed                       the provider did not answer within the client's own retries (S-4.6)
 
 ``Superseded`` and ``TurnOver`` stand outside the tree on purpose: they end a turn and are never an ``Exception``.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .budgets import Spent
+    from .facts import BudgetReached, Failure
 
 
 class AgentError(Exception):
@@ -98,8 +116,56 @@ class StepDrift(Drift):
     """A step is of another kind than the recorded one, or a recorded step was not reached."""
 
 
+class NotAllowed(TerminalAgentError):
+    """What the state machine of an aggregate has no way for."""
+
+
+class EventNotAllowed(NotAllowed):
+    """An event that the present state does not allow; names state, event and what is allowed."""
+
+
+class CommandNotAllowed(NotAllowed):
+    """A command that the present state does not allow."""
+
+
+class StaleAggregate(TerminalAgentError):
+    """A loaded aggregate is good for the turn it was loaded in; after a wait it must be loaded again."""
+
+
+class AggregateNotFound(TerminalAgentError):
+    """An aggregate of the eventsourcing library that has no events yet: nothing can be loaded."""
+
+
+class AggregateExists(TerminalAgentError):
+    """A new aggregate of the eventsourcing library was added under an id that is taken."""
+
+
 class IntentConflict(TerminalAgentError):
     """The business key is taken by an intent with other content."""
+
+
+class BudgetExceeded(TerminalAgentError):
+    """Nothing is left of the budget for another model call. Catch it to ask for more (``ctx.raise_budget``) or to end without."""
+
+    def __init__(self, message: str, spent: Spent, limits: tuple[int | None, int | None], per: str) -> None:
+        super().__init__(message)
+        self.spent, self.limits, self.per = spent, limits, per
+
+    @classmethod
+    def of(cls, stream: str, seq: int, reached: BudgetReached) -> BudgetExceeded:
+        """From the fact, so that it reads the same live and replayed."""
+        from .budgets import Spent, amount
+
+        spent = Spent(reached.tokens, reached.picos)
+        limits = reached.limit_tokens, reached.limit_picos
+        allowed = [f"{limits[0]} tokens"] * (limits[0] is not None) + ([f"{amount(limits[1])}"] if limits[1] is not None else [])
+        return cls(
+            f"{stream}, activation {seq}, step {reached.step} (model call): the {reached.per} has spent {spent} of {' and '.join(allowed)}.\n"
+            "  Nothing paid for is lost. Ask for more (ctx.raise_budget), end without it, or give the agent a larger budget and redrive the input.",
+            spent,
+            limits,
+            reached.per,
+        )
 
 
 class JournalMiss(TerminalAgentError):
@@ -150,8 +216,39 @@ class ActivationCancelled(AgentError):
     """The activation was cancelled (``Client.cancel``): thrown where it waits, so that it can clean up, and told to whoever waits for it."""
 
 
+class RequestRefused(TerminalAgentError):
+    """A cancellation, an approval or a denial for which there is nothing open any more; nothing was written."""
+
+
+class ActivationParked(AgentError):
+    """The input failed for good and is a dead letter now: ``failure`` says of what."""
+
+    def __init__(self, stream: str, seq: int, input_id: str, failure: Failure) -> None:
+        super().__init__(
+            f"{stream}, input {seq} ({input_id}), is parked: {failure.type}: {failure.message}\n"
+            f"  Once the cause is gone: eventlog dead-letters redrive {stream} --seq {seq}"
+        )
+        self.stream, self.seq, self.input_id, self.failure = stream, seq, input_id, failure
+
+
+class ResultTimedOut(RetryableAgentError, TimeoutError):
+    """No result yet. Nothing is lost: the same handle, or one made of the same input id, can ask again."""
+
+
+class HistoryWarning(AgentError):
+    """An activation has recorded so much that running it again takes long; it should go on afresh."""
+
+    def __init__(self, stream: str, seq: int, events: int) -> None:
+        super().__init__(f"{stream}, activation {seq}, has a history of {events} events. End it now and then with `return ctx.continue_with(input)`.")
+        self.stream, self.seq, self.events = stream, seq, events
+
+
 class TurnOver(BaseException):
     """Agent code that is being closed at the end of its turn tried to take another step; it must not catch this."""
+
+
+class AggregateContended(RetryableAgentError):
+    """Others changed what the turn had loaded, again and again, before it could be committed."""
 
 
 class TurnTimedOut(RetryableAgentError):

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from . import facts
+from .budgets import Spent, spent_on
 from .errors import ImpossibleHistory
 from .intents import input_event_id
 from .lifecycle import ActivationState, IntentState, next_activation_state, next_intent_state
+from .loads import forget_loads, loaded, saved, turn_committed
 from .run import LINEAR, Activation, Approval, Epoch, Intent, RunState, Taken
 
 QUEUED, SUSPENDED, RESUMABLE, PARKED, COMPLETED = ActivationState
@@ -20,7 +22,7 @@ QUEUED, SUSPENDED, RESUMABLE, PARKED, COMPLETED = ActivationState
 def _received(run: RunState, fact: facts.InputReceived, recorded_at: int) -> None:
     seq = run.inputs
     run.inputs += 1
-    run.open[seq] = Activation(seq, fact, recorded_at, input_event_id(fact.input_id))
+    run.open[seq] = Activation(seq, fact, recorded_at, input_event_id(fact.input_id), began=run.at)
     run.line.append(seq)
 
 
@@ -30,6 +32,9 @@ def _model_cached(run: RunState, fact: facts.ModelCallCached, _: int) -> None:
         raise ImpossibleHistory(f"step {fact.step} of activation {fact.seq} has two answers; the first one wins (S-4.9)")
     activation.models[fact.step] = fact
     activation.kinds[fact.step] = "model call"
+    used = spent_on(fact.response.usage, fact.cost)
+    activation.spent += used
+    run.spent += used
     if not activation.turn_now:
         activation.turn_now, activation.turn_seen = fact.now, fact.seen
 
@@ -69,19 +74,28 @@ def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
     intent = _intent(run, fact.intent_id)
     intent.state = next_intent_state(fact.intent_id, intent.state, "intent.settled")
     intent.settled, intent.settled_at = fact, run.at
-    activation = next((a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits), None)
-    if activation is not None:
+    waiting = [a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits]
+    for activation in waiting:
         _look(run, activation, "intent.settled")
+    if waiting:
         return
     owner = run.open.get(intent.seq)
     if owner is not None and fact.intent_id in owner.waits and fact.intent_id not in owner.results:
-        intent.late = True
-        run.late = (*run.late[-99:], fact.intent_id)
+        if not owner.is_linear:  # linear code may still take it; its next turn's end tells
+            _late(run, intent)
+    elif owner is not None and owner.is_linear and intent.late:  # it had given up waiting for it in an earlier turn
+        _late(run, intent)
     elif owner is None:
         if intent.late:  # its activation gave up waiting before it completed
-            run.late = (*run.late[-99:], fact.intent_id)
+            _late(run, intent)
         if not intent.key:
             del run.intents[fact.intent_id]
+
+
+def _late(run: RunState, intent: Intent) -> None:
+    """Its outcome is there and nobody waits for it any more: it is kept, and said to be late (S-7.4)."""
+    intent.late = True
+    run.late = (*(each for each in run.late[-99:] if each != intent.intent_id), intent.intent_id)
 
 
 def _armed(run: RunState, fact: facts.TimerArmed, _: int) -> None:
@@ -123,8 +137,8 @@ def _look(run: RunState, activation: Activation, event: str) -> None:
 def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     activation = run.of(fact.seq)
     activation.state = next_activation_state(fact.seq, activation.state, "activation.suspended", SUSPENDED)
-    for wait in activation.waits:
-        _mark_abandoned(run, wait, fact.waits)
+    _mark_abandoned(run, activation, fact.waits, fact.seen)
+    _emitted_by(run, activation)
     activation.turns += 1
     activation.step, activation.index = fact.step, fact.index
     activation.waits, activation.mode, activation.deadline = fact.waits, fact.mode, fact.deadline
@@ -133,7 +147,8 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     activation.failures, activation.retry_at, activation.last_failure = 0, 0, None
     activation.code = fact.code
     if fact.mode == LINEAR:
-        activation.epochs.append(Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted)))
+        activation.epochs.append(Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted), run.spent - activation.spent, len(activation.saves)))
+    turn_committed(activation)
     ready = _ready(run, activation)
     if run.late and ready:  # waited for after all
         run.late = tuple(intent_id for intent_id in run.late if intent_id not in ready)
@@ -143,36 +158,66 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     cancelled = activation.cancel is not None and activation.cancel_at > fact.seen
     if cancelled or (ready and (len(ready) == len(fact.waits) or fact.mode != "all")):
         activation.state, activation.results = RESUMABLE, ready
+    _look_for_signals(run)
 
 
-def _mark_abandoned(run: RunState, wait: str, kept: tuple[str, ...]) -> None:
-    intent = run.intents.get(wait)
-    if intent is not None and intent.state is not IntentState.SETTLED and wait not in kept:
-        intent.late = True
+def _mark_abandoned(run: RunState, activation: Activation, kept: tuple[str, ...], seen: int) -> None:
+    """What the activation waited for and does not any more; an outcome beyond what its turn had ``seen`` came too late."""
+    for wait in activation.waits:
+        intent = run.intents.get(wait)
+        if intent is None or wait in kept:
+            continue
+        if intent.state is not IntentState.SETTLED:
+            intent.late = True
+        elif activation.is_linear and intent.settled_at > seen >= 0:
+            _late(run, intent)
+
+
+def _emitted_by(run: RunState, activation: Activation) -> None:
+    """The append's domain events were the activation's; whoever else has begun hears of them when it goes on."""
+    if not run.emitting:
+        return
+    for other in run.open.values():
+        if other is activation:
+            other.emitted += [(kind, encoded) for kind, _, encoded in run.emitting]
+        elif other.epochs:
+            other.foreign += [(len(other.epochs), *each) for each in run.emitting]
+    run.emitting.clear()
+
+
+def _look_for_signals(run: RunState) -> None:
+    """A signal that one activation was woken for and left is for the next that waits for its name."""
+    if run.signals:
+        for activation in run.open.values():
+            if activation.state is SUSPENDED and any(wait.startswith("signal-") for wait in activation.waits):
+                _look(run, activation, "signal.received")
 
 
 def _completed(run: RunState, fact: facts.Completed, _: int) -> None:
-    _finish(run, fact.seq, "activation.completed")
+    _finish(run, fact.seq, "activation.completed", fact.seen)
 
 
 def _continued(run: RunState, fact: facts.Continued, _: int) -> None:
-    _finish(run, fact.seq, "activation.continued")
+    _finish(run, fact.seq, "activation.continued", fact.seen)
     _received(run, fact.input, fact.now)
     run.line.insert(0, run.line.pop())
 
 
-def _finish(run: RunState, seq: int, event: str) -> None:
+def _finish(run: RunState, seq: int, event: str, seen: int) -> None:
     activation = run.turning(seq, "activation.failed")  # same states, but it leads out of them
     next_activation_state(seq, activation.state, event, COMPLETED)
-    for wait in activation.waits:
-        _mark_abandoned(run, wait, ())
+    _mark_abandoned(run, activation, (), seen)
+    _emitted_by(run, activation)
     del run.open[seq]
     run.line.remove(seq)
+    if run.line and not (first := run.open[run.line[0]]).turns:
+        first.began = run.at
     run.completed += 1
     for intent_id in activation.intents:
         intent = run.intents[intent_id]
         if intent.state is IntentState.SETTLED and not intent.key:
             del run.intents[intent_id]
+    _look_for_signals(run)
 
 
 def _failed(run: RunState, fact: facts.ActivationFailed, _: int) -> None:
@@ -180,6 +225,7 @@ def _failed(run: RunState, fact: facts.ActivationFailed, _: int) -> None:
     activation.failures = fact.attempt
     activation.last_failure = fact.failure
     activation.tools = {index: cached for index, cached in activation.tools.items() if cached.failure is None}
+    forget_loads(activation)
     if fact.retry_at is None:
         activation.state = next_activation_state(fact.seq, activation.state, "activation.failed", PARKED)
         if not fact.holds:
@@ -267,6 +313,25 @@ def _patched(run: RunState, fact: facts.Patched, _: int) -> None:
     run.turning(fact.seq, "patched").patches.add(fact.name)
 
 
+def _planned(run: RunState, fact: facts.SchedulePlanned, _: int) -> None:
+    """Stands on a schedule's own stream, which has no activations."""
+
+
+def _budget_reached(run: RunState, fact: facts.BudgetReached, _: int) -> None:
+    activation = run.turning(fact.seq, "budget.reached")
+    activation.refusals[fact.step] = fact
+    activation.kinds[fact.step] = "model call"
+
+
+def _budget_raised(run: RunState, fact: facts.BudgetRaised, _: int) -> None:
+    activation = run.turning(fact.seq, "budget.raised")
+    more = Spent(fact.tokens, fact.picos)
+    activation.raises[fact.step] = more
+    activation.kinds[fact.step] = "budget"
+    activation.raised += more
+    run.raised += more
+
+
 def _traced(run: RunState, fact: facts.Traced, _: int) -> None:
     run.turning(fact.seq, "traced")
 
@@ -290,11 +355,16 @@ APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.SignalTaken: _signal_taken,
     facts.InputSent: _input_sent,
     facts.ReplyReceived: _replied,
+    facts.AggregateLoaded: loaded,
+    facts.AggregateSaved: saved,
     facts.CancelRequested: _cancel_requested,
     facts.Patched: _patched,
+    facts.BudgetReached: _budget_reached,
+    facts.BudgetRaised: _budget_raised,
     facts.ActivationFailed: _failed,
     facts.InputRedriven: _redriven,
     facts.StreamBlocked: _blocked,
+    facts.SchedulePlanned: _planned,
 }
 
 

@@ -7,7 +7,7 @@ ordinal of the input it answers; ``step`` the ordinal of the durable step inside
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -52,6 +52,8 @@ class ModelCallCached:
     response: ModelResponse
     #: Version of the last event the turn that asked had seen; what arrived behind it the turn knew nothing of.
     seen: int = -1
+    #: What it cost by the app's prices of that moment, in 10⁻¹² of their currency.
+    cost: int = 0
 
 
 @event("tool_call.cached", version=1)
@@ -255,6 +257,32 @@ class ReplyReceived:
     cancelled: bool = False
 
 
+@event("aggregate.loaded", version=1)
+class AggregateLoaded:
+    """Another aggregate as the turn saw it: a re-run and a replay see the same. Written with the next thing that is written."""
+
+    seq: int
+    step: int
+    #: Reads taken before it.
+    index: int
+    stream: str
+    #: Of the last event that was seen; -1 for none.
+    version: int
+
+
+@event("aggregate.saved", version=1)
+class AggregateSaved:
+    """Events for another aggregate's stream, appended there by the same append."""
+
+    seq: int
+    stream: str
+    #: Of the first of them.
+    version: int
+    types: tuple[str, ...]
+    #: Digest of all of them.
+    digest: bytes
+
+
 @event("cancel.requested", version=1)
 class CancelRequested:
     """An activation is to end, after cleaning up."""
@@ -270,6 +298,35 @@ class Patched:
 
     seq: int
     name: str
+
+
+@event("budget.reached", version=1)
+class BudgetReached:
+    """A model call was not made, because nothing was left for it; the agent's code went on without."""
+
+    seq: int
+    step: int
+    #: Of the request that was not sent.
+    digest: bytes
+    #: ``activation`` or ``key``.
+    per: str
+    tokens: int
+    #: Money in 10⁻¹² of the currency.
+    picos: int
+    #: ``None``: no limit of this kind.
+    limit_tokens: int | None
+    limit_picos: int | None
+
+
+@event("budget.raised", version=1)
+class BudgetRaised:
+    """The agent was allowed more (``ctx.raise_budget``)."""
+
+    seq: int
+    step: int
+    per: str
+    tokens: int
+    picos: int
 
 
 @event("activation.failed", version=1)
@@ -305,31 +362,24 @@ class StreamBlocked:
     failure: Failure
 
 
-FACTS = (
-    InputReceived,
-    ModelCallCached,
-    ToolCallCached,
-    IntentStaged,
-    IntentAttempted,
-    IntentSettled,
-    TimerArmed,
-    TimerFired,
-    Traced,
-    Suspended,
-    Completed,
-    Continued,
-    ApprovalRequested,
-    ApprovalDecided,
-    SignalReceived,
-    SignalTaken,
-    InputSent,
-    ReplyReceived,
-    CancelRequested,
-    Patched,
-    ActivationFailed,
-    InputRedriven,
-    StreamBlocked,
-)
+@event("schedule.planned", version=1)
+class SchedulePlanned:
+    """On a schedule's own stream: what it has just delivered, in the same append, and what it delivers next."""
+
+    agent: str
+    #: Expression and zone, or the period: another text is another plan.
+    plan: str
+    #: Moments that this append delivered.
+    delivered: tuple[int, ...]
+    #: The next moment; ``None``: there is none.
+    next_at: int | None
+    #: The agent's stream.
+    stream: str
+    #: What will be delivered there.
+    input: InputReceived | None
+
+
+FACTS: Final[tuple[type, ...]] = tuple(kind for kind in list(globals().values()) if isinstance(kind, type) and "__event_type__" in vars(kind))
 """Every runtime event class."""
 
 ARRIVALS = frozenset(

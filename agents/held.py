@@ -13,6 +13,7 @@ from typing import Any
 
 from ..eventlog.clock import to_datetime
 from . import facts
+from .budgets import UNSPENT, spent_on
 from .definitions import Definitions
 from .outcome import EffectResult, result_of
 from .run import Activation, RunState
@@ -64,6 +65,8 @@ class TurnState:
         self._signals_taken: set[str] = set()
         self._withdrawn: set[str] = set()
         self._patches: dict[str, bool] = {}
+        #: Replay knows which guards the recorded turn passed on the new way; ``None``: the turn is being decided now.
+        self.guards: frozenset[str] | None = None
         #: When the waits staged in this turn end by themselves: wait → µs.
         self._bounds: dict[str, int] = {}
         self._input: Any = None
@@ -73,6 +76,11 @@ class TurnState:
         self._joined: list[str] = []
         self._randoms: dict[str, random.Random] = {}
         self._uuids: dict[str, int] = {}
+        #: Of the model calls, and the raises of the budget, that the code has passed.
+        self._spent, self._raised = UNSPENT, UNSPENT
+        if self.step_index:
+            self._spent = sum((spent_on(each.response.usage, each.cost) for step, each in activation.models.items() if step < self.step_index), UNSPENT)
+            self._raised = sum((more for step, more in activation.raises.items() if step < self.step_index), UNSPENT)
 
     # ── what happened ───────────────────────────────────────────────────────────────────────────────────────────────
 

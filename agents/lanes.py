@@ -15,7 +15,7 @@ from ..eventlog.log import Claim, EventLog
 from .committer import Committer
 from .errors import Superseded, TurnTimedOut
 from .streams import Folder
-from .turns import Ask, Commit, Load, Plan
+from .turns import Ask, Commit, Fetch, Load, Plan
 
 
 class Lane:
@@ -85,6 +85,8 @@ class Lane:
                 value = await awaited
             elif isinstance(action, Load):
                 value = await self._loop.run_in_executor(None, self._load, action.stream)
+            elif isinstance(action, Fetch):
+                value = await self._loop.run_in_executor(None, action.need.read, self._log, action.need.version, action.snapshot_every)
             else:
                 await self._loop.run_in_executor(None, self._log.snapshots.save, action.stream, action.snapshot)
         except asyncio.CancelledError:

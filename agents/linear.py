@@ -166,7 +166,8 @@ class LinearSteps(Steps):
     def patched(self, name: str) -> bool:
         """Whether this activation takes the new way at this guard: it does unless it had passed here before the guard existed."""
         if name not in self._patches:
-            new = name in self._activation.patches or not self._in_past
+            unknown = not self._in_past and (self.guards is None or name in self.guards)
+            new = name in self._activation.patches or unknown
             if new and name not in self._activation.patches:
                 self.staged.append(facts.Patched(self.seq, name))
             self._patches[name] = new

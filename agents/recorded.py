@@ -37,7 +37,8 @@ class Recorded(TurnState):
 
     def _shown_at(self, step: int, kind: str) -> str:
         if kind == "model call":
-            return f"a model call ({self._activation.models[step].request.model})"
+            asked = self._activation.models.get(step)
+            return f"a model call ({asked.request.model})" if asked is not None else "a model call refused for its budget"
         intents = self._run.intents
         tool = next((intents[i].tool for i in self._activation.intents if i in intents and intents[i].step == step), "")
         return f"{kind} {tool}".rstrip()
@@ -111,6 +112,9 @@ class Recorded(TurnState):
         self._epoch += 1
         epochs = self._activation.epochs
         self.now_us = epochs[self._epoch].now if self._epoch < len(epochs) else self._live_now
+        for place, kind, schema, encoded in self._activation.foreign:
+            if place == self._epoch and self.state is not None:  # others went on while this activation was suspended
+                self.state = self.state.apply(self._definitions.codec.decode(kind, schema, encoded))
         return True
 
     def abandoned(self, waits: Sequence[str]) -> None:

@@ -12,12 +12,16 @@ from typing import Any
 import attrs
 
 from . import facts
+from .budgets import UNSPENT, Spent
 from .errors import ImpossibleHistory
 from .lifecycle import ActivationState, IntentState, next_activation_state
 
 LINEAR = "linear"
 """The wait mode of linear code: any outcome resumes it."""
 QUEUED, SUSPENDED, RESUMABLE, PARKED, COMPLETED = ActivationState
+WHILE_SUSPENDED = ("queue", "interrupt", "concurrent")
+"""What a new input does while an activation of its key is suspended (S-2.4)."""
+QUEUE, INTERRUPT, CONCURRENT = WHILE_SUSPENDED
 
 
 @attrs.define
@@ -51,6 +55,10 @@ class Epoch:
     index: int
     #: Domain events emitted until then.
     emitted: int
+    #: What the key had spent outside of the activation.
+    others: Spent = UNSPENT
+    #: Saves of other aggregates until then.
+    saved: int = 0
 
 
 @attrs.define
@@ -111,6 +119,8 @@ class Activation:
     epochs: list[Epoch] = attrs.field(factory=list)
     #: Domain events of its committed turns, in order: (type, bytes).
     emitted: list[tuple[str, bytes]] = attrs.field(factory=list)
+    #: Domain events that other activations emitted after it began: (its turns until then, type, schema, bytes).
+    foreign: list[tuple[int, str, int, bytes]] = attrs.field(factory=list)
     #: Versions at which timers, approvals and children had their outcome: wait → version.
     outcomes: dict[str, int] = attrs.field(factory=dict)
     approvals: dict[str, Approval] = attrs.field(factory=dict)
@@ -120,10 +130,25 @@ class Activation:
     children: dict[str, str] = attrs.field(factory=dict)
     replies: dict[str, facts.ReplyReceived] = attrs.field(factory=dict)
     patches: set[str] = attrs.field(factory=set)
+    #: step → the other aggregate as it was seen.
+    loads: dict[int, facts.AggregateLoaded] = attrs.field(factory=dict)
+    saves: list[facts.AggregateSaved] = attrs.field(factory=list)
+    #: Answers that were asked for in view of an aggregate which has changed since (see ``loads``).
+    stale: dict[int, facts.ModelCallCached] = attrs.field(factory=dict)
+    stale_reads: dict[int, facts.ToolCallCached] = attrs.field(factory=dict)
     cancel: facts.CancelRequested | None = None
     cancel_at: int = -1
+    #: Version at which it became the current one: what stands behind it is its history.
+    began: int = -1
     #: Versions at which its suspensions' own deadlines passed.
     deadlines: list[int] = attrs.field(factory=list)
+    #: What its recorded model calls used up.
+    spent: Spent = UNSPENT
+    #: Model calls that were not made because the budget left nothing: step → the refusal.
+    refusals: dict[int, facts.BudgetReached] = attrs.field(factory=dict)
+    #: step → by how much it raised the budget, and the sum.
+    raises: dict[int, Spent] = attrs.field(factory=dict)
+    raised: Spent = UNSPENT
 
     @property
     def is_linear(self) -> bool:
@@ -138,7 +163,7 @@ class RunState:
     #: Inputs ever recorded; the next one's activation gets this seq.
     inputs: int = 0
     completed: int = 0
-    #: Seqs in the order in which they will be handled; the first is current.
+    #: Seqs in the order in which they will be handled.
     line: list[int] = attrs.field(factory=list)
     open: dict[int, Activation] = attrs.field(factory=dict)
     intents: dict[str, Intent] = attrs.field(factory=dict)
@@ -149,11 +174,48 @@ class RunState:
     signals: list[tuple[int, facts.SignalReceived]] = attrs.field(factory=list)
     #: Version of the event being taken in.
     at: int = -1
+    #: Domain events of the append being taken in, until its closing fact tells whose they are: (type, schema, bytes).
+    emitting: list[tuple[str, int, bytes]] = attrs.field(factory=list)
+    #: What the key's model calls used up, over its whole life, and what its budget was raised by.
+    spent: Spent = UNSPENT
+    raised: Spent = UNSPENT
+    #: The agent's policy as it is now; no fact depends on it.
+    while_suspended: str = QUEUE
 
     @property
     def current(self) -> Activation | None:
-        """The activation whose turn it is, if any."""
+        """The activation whose turn it is, or that the others wait for; ``None`` when nothing is in line."""
+        if self.while_suspended == CONCURRENT:
+            return self._beside()
         return self.open[self.line[0]] if self.line else None
+
+    def _beside(self) -> Activation | None:
+        """The first that can run. One with a turn under way comes first, for its journal belongs to the state as it is."""
+        runnable: Activation | None = None
+        held = False
+        for seq in self.line:
+            activation = self.open[seq]
+            if activation.state is PARKED:
+                held = True
+            elif activation.state is not SUSPENDED and not (held and activation.state is QUEUED):
+                if activation.turn_now:
+                    return activation
+                runnable = runnable or activation
+        return runnable or (self.open[self.line[0]] if self.line else None)
+
+    def waiting(self) -> list[Activation]:
+        """Suspended activations whose timers count now: all of them, or the one that the others wait for."""
+        if self.while_suspended == CONCURRENT:
+            return [self.open[seq] for seq in self.line if self.open[seq].state is SUSPENDED]
+        return [self.open[self.line[0]]] if self.line and self.open[self.line[0]].state is SUSPENDED else []
+
+    @property
+    def interrupted(self) -> Activation | None:
+        """The suspended activation that an input behind it in line is to cancel."""
+        if self.while_suspended != INTERRUPT or len(self.line) < 2:
+            return None
+        first = self.open[self.line[0]]
+        return first if first.state is SUSPENDED and first.cancel is None else None
 
     @property
     def parked(self) -> list[Activation]:
@@ -176,8 +238,8 @@ class RunState:
     def turning(self, seq: int, event: str) -> Activation:
         """The activation whose turn writes ``event``; raises ``ImpossibleHistory`` when it cannot."""
         activation = self.of(seq)
-        if not self.line or self.line[0] != seq:
-            raise ImpossibleHistory(f"{event} of activation {seq}, but it is the turn of {self.line[:1]}")
+        if seq not in self.line:
+            raise ImpossibleHistory(f"{event} of activation {seq}, which is not in line: {self.line}")
         next_activation_state(seq, activation.state, event, activation.state)
         return activation
 
@@ -198,11 +260,16 @@ class RunState:
 def next_attention(run: RunState) -> int | None:
     """When the stream needs a turn: 0 for now, a moment, or ``None`` for not until something arrives.
 
-    The first in line decides (S-2.3): later inputs wait while an activation is suspended (S-2.4, the default).
+    The first in line decides (S-2.3), unless suspended activations let others run beside them (S-2.4).
     """
     activation = run.current
-    if activation is None or activation.state is PARKED:
-        return None
-    if activation.state is SUSPENDED:
-        return min([activation.deadline, *(at for timer, at in activation.timers.items() if timer in activation.waits)])
-    return activation.retry_at
+    if activation is None or run.interrupted is not None:
+        return None if activation is None else 0
+    moments = [moment for waiting in run.waiting() for moment in _moments(waiting)]
+    if activation.state in (QUEUED, RESUMABLE):
+        moments.append(activation.retry_at)
+    return min(moments, default=None)
+
+
+def _moments(activation: Activation) -> list[int]:
+    return [activation.deadline, *(at for timer, at in activation.timers.items() if timer in activation.waits)]

@@ -23,26 +23,33 @@ from .compare import first_difference
 from .errors import InputRefused, IntentConflict, IntentDrift, ModelDrift, ModelFailed, StepDrift, ToolDrift, TurnOver, WrongToolKind
 from .intents import NAMESPACE, content_digest, intent_id_for, keyed_intent_id
 from .models import ModelRequest, ModelResponse
-from .recorded import Recorded
 from .requests import NeedModel, NeedRead, ask
+from .retry import RetryPolicy
+from .spending import Spending
 from .tools import Tool, canonical_arguments
 
 R = TypeVar("R")
 
 
-class Steps(Recorded):
+class Steps(Spending):
     """What explicit and linear agents alike can do."""
 
     async def call_model(self, prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, *, reply: type[R] | None = None, **changes: Any) -> Any:
         """Ask the model, once (S-4.1): a ``ModelResponse``, or an instance of ``reply`` read from its JSON text.
 
         ``changes`` replace fields of the request (``model=``, ``params=``, ``tools=``, …). Raises ``ModelDrift`` when
-        the step is recorded with another request, ``ModelFailed`` when the provider does not answer.
+        the step is recorded with another request, ``ModelFailed`` when the provider does not answer, ``BudgetExceeded``
+        when the agent's budget leaves nothing for it.
         """
         request = self._definitions.model_request(prompt, reply, changes)
         step = self._step("model call", request.model)
         digest, encoded = self._definitions.model_digest(request)
         recorded = self._activation.models.get(step)
+        if recorded is None and self._activation.stale:
+            aside = self._activation.stale.get(step)
+            recorded = aside if aside is not None and aside.digest == digest else None
+        if recorded is None and (self._definitions.agent.budget is not None or self._activation.refusals):
+            self._check_budget(step, request.model, digest)
         if recorded is None and step < self._frontier[0]:
             raise ModelFailed(f"no answer to step {step} is recorded: the provider had failed, and the agent's code went on")
         if recorded is None:
@@ -52,6 +59,7 @@ class Steps(Recorded):
         else:
             difference = first_difference(recorded.request, request)
             self._fail(ModelDrift(f"{self._place(step)} (model call)", difference.left, difference.right, difference.path))
+        self._count(step, request, response)
         return response if reply is None else self._definitions.read_reply(response, reply)
 
     async def run_tool(self, used: str | Tool, args: str | Mapping[str, Any] | None = None, **named: Any) -> Any:
@@ -64,24 +72,34 @@ class Steps(Recorded):
         call = functools.partial(found.fn, **bound)
         return await self._read(found.name, plain, encoded, call, found.timeout.total_seconds(), found.returns)
 
-    async def run(self, fn: Callable[..., Any], /, *args: Any) -> Any:
-        """Run any other read or computation as a journalled step (S-4.8). Never for effects: a crash may run it again."""
+    async def run(self, fn: Callable[..., Any], /, *args: Any, retry: RetryPolicy | None = None, timeout: timedelta | None = None) -> Any:
+        """Run any other read or computation as a journalled step (S-4.8): its value, or what it raised.
+
+        ``timeout`` bounds one attempt (a blocking function is left to end by itself), ``retry`` says how often and how far
+        apart to try again, all within the turn's own time; only the last attempt is journalled. Never for effects: a crash
+        before that runs it again, and so does a retry.
+        """
         name = f"{fn.__module__}.{fn.__qualname__}"
         plain = {str(place): value for place, value in enumerate(args)}
         encoded = self._definitions.codec.encode_value(plain, dict[str, Any])
-        return await self._read(name, plain, encoded, functools.partial(fn, *args), None, Any)
+        return await self._read(name, plain, encoded, functools.partial(fn, *args), None if timeout is None else timeout.total_seconds(), Any, retry)
 
-    async def _read(self, name: str, plain: dict[str, Any], encoded: bytes, call: functools.partial[Any], timeout: float | None, returns: Any) -> Any:
+    async def _read(
+        self, name: str, plain: dict[str, Any], encoded: bytes, call: functools.partial[Any], timeout: float | None, returns: Any, retry: RetryPolicy | None = None
+    ) -> Any:
         index = self._index
         self._index += 1
         digest = content_digest(name, encoded)
         cached = self._activation.tools.get(index)
+        if cached is None and self._activation.stale_reads:
+            aside = self._activation.stale_reads.get(index)
+            cached = aside if aside is not None and aside.digest == digest else None
         if self.sealed:
             raise TurnOver
         if cached is None and index < self._frontier[1]:
             raise Unencodable(f"no value of read {index} ({name}) is recorded: it could not be")
         if cached is None:
-            cached = await ask(NeedRead(index, name, digest, plain, call, inspect.iscoroutinefunction(call.func), returns, timeout))
+            cached = await ask(NeedRead(index, name, digest, plain, call, inspect.iscoroutinefunction(call.func), returns, timeout, retry))
         elif cached.digest != digest:
             difference = first_difference({"tool": cached.tool, "args": cached.args}, {"tool": name, "args": plain})
             self._fail(ToolDrift(f"{self.stream}, activation {self.seq}, read {index} ({name})", difference.left, difference.right, difference.path))
@@ -154,7 +172,7 @@ class Steps(Recorded):
         if self.sealed:
             raise TurnOver
         if self.state is not None:  # first, for an event that its applier cannot take must not be staged
-            self.state = self.state.apply(event)
+            self.state = self.state.apply(event) if self._in_past else self.state.admit(event)
         place = self._emitted
         self._emitted += 1
         if place < len(self._activation.emitted) and self._activation.is_linear:

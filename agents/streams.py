@@ -16,7 +16,7 @@ from . import facts
 from .definitions import Definitions
 from .errors import FoldFailed, ImpossibleHistory
 from .evolve import APPLY
-from .run import Activation, RunState
+from .run import LINEAR, Activation, RunState
 
 _FACTS = frozenset(event_name(fact)[0] for fact in facts.FACTS)
 
@@ -32,8 +32,10 @@ class StreamState:
     version: int = -1
     #: Version of the latest snapshot it was folded from.
     snapshot_version: int = -1
-    #: The aggregate as it was when an open activation first changed it: seq → state. Linear code is re-run from there.
+    #: The aggregate as it was when an open activation of linear code began: seq → state. It is re-run from there.
     bases: dict[int, Any] = attrs.field(factory=dict)
+    #: The aggregate as it was before the append that is being taken in.
+    before: Any = None
 
     def begun_with(self, activation: Activation) -> Any:
         """The aggregate that the activation's code starts with."""
@@ -58,12 +60,12 @@ class Folder:
 
     def empty(self, stream: str) -> StreamState:
         """The state of a stream in which nothing has happened."""
-        return StreamState(stream, RunState(), self._state() if self._state else None)
+        return StreamState(stream, RunState(while_suspended=self._definitions.agent.while_suspended), self._state() if self._state else None)
 
     def fold(self, into: StreamState, rows: Iterable[Row]) -> StreamState:
         """Take ``rows`` in, in order. Raises ``Undecodable`` or ``ImpossibleHistory`` naming stream and version."""
         table, state, version = self._table, into.state, into.version
-        run, line, open_, bases = into.run, into.run.line, into.run.open, into.bases
+        run, line, bases, emitting = into.run, into.run.line, into.bases, into.run.emitting
         try:
             for version, kind, schema, data, _, recorded_at in rows:
                 entry = table.get((kind, schema)) or self._resolve(kind, schema)
@@ -71,12 +73,14 @@ class Folder:
                 if is_fact:
                     run.at = version
                     fact = decode(data)
+                    if type(fact) is facts.Suspended and fact.mode == LINEAR and fact.seq not in bases:  # its code is re-run from here
+                        bases[fact.seq] = into.before if emitting else state
                     APPLY[type(fact)](run, fact, recorded_at)
                     continue
-                if line:  # a domain event is the work of the activation whose turn it is
-                    current = open_[line[0]]
-                    bases.setdefault(current.seq, state)
-                    current.emitted.append((kind, data))
+                if line:  # a domain event is the work of the activation whose append it stands in
+                    if not emitting:
+                        into.before = state
+                    emitting.append((kind, schema, data))
                 if applier is not None:
                     state = applier(state, decode(data))
         except Undecodable as problem:
@@ -87,7 +91,7 @@ class Folder:
             raise FoldFailed(f"{into.stream} version {version}: the applier of {kind} raised {type(problem).__name__}: {problem}") from problem
         into.state, into.version = state, version
         if bases:
-            into.bases = {seq: base for seq, base in bases.items() if seq in open_}
+            into.bases = {seq: base for seq, base in bases.items() if seq in run.open}
         return into
 
     def _resolve(self, kind: str, schema: int) -> tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]:
@@ -112,6 +116,8 @@ class Folder:
             held = self._codec.decode_value(snapshot.data, dict[str, bytes])
             state = self._codec.decode_value(held["state"], self._state) if self._state is not None else None
             bases = self._codec.decode_value(held["bases"], dict[int, self._state]) if self._state is not None else {}  # type: ignore[name-defined]
-            return StreamState(stream, self._codec.decode_value(held["run"], RunState), state, snapshot.version, snapshot.version, bases)
+            run = self._codec.decode_value(held["run"], RunState)
+            run.while_suspended = self._definitions.agent.while_suspended
+            return StreamState(stream, run, state, snapshot.version, snapshot.version, bases)
         except (LogError, KeyError):
             return self.empty(stream)

@@ -13,6 +13,8 @@ The crash argument, boundary by boundary (``Boundary`` names are those tests and
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -28,14 +30,15 @@ from .app import App
 from .appends import Appends, only_arrivals
 from .context import ActivationContext
 from .definitions import Definitions
-from .errors import DefinitionError, ImpossibleHistory, Superseded, TurnTimedOut
+from .errors import AggregateContended, AggregateExists, DefinitionError, ImpossibleHistory, Superseded, TurnTimedOut
 from .evolve import take
 from .failures import failure_of
 from .lifecycle import ActivationState
+from .loads import forget_loads
 from .models import ModelResponse, idempotency_key
 from .reading import run_read
-from .requests import NeedModel, NeedRead, TurnEnd
-from .run import Activation, next_attention
+from .requests import NeedModel, NeedRead, NeedStream, Request, TurnEnd
+from .run import CONCURRENT, Activation, next_attention
 from .streams import Folder, StreamState
 
 Boundary: TypeAlias = Callable[[str, str], None]
@@ -43,6 +46,8 @@ Boundary: TypeAlias = Callable[[str, str], None]
 
 _MOST_TURNS: Final = 100
 """Turns of one key in a row before others get its place."""
+_MOST_MOVES: Final = 20
+"""How often a turn is run again because others changed what it had loaded, before it waits for its next attempt."""
 _WAITING = frozenset({ActivationState.SUSPENDED, ActivationState.PARKED})
 
 
@@ -81,7 +86,23 @@ class Keep:
     snapshot: Snapshot
 
 
-Action: TypeAlias = Commit | Ask | Load | Keep
+@attrs.define(slots=True)
+class Fetch:
+    """Read another aggregate; answer with its ``Loaded``."""
+
+    need: NeedStream
+    snapshot_every: int
+
+
+class _Moved(Exception):
+    """Somebody else changed an aggregate that the turn changes too; nothing of the turn was committed."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.stream = stream
+
+
+Action: TypeAlias = Commit | Ask | Load | Keep | Fetch
 Plan: TypeAlias = Generator[Action, Any, int]
 
 
@@ -95,6 +116,9 @@ class Turns:
     folders: Mapping[str, Folder]
     boundary: Boundary
     snapshot_every: int
+    #: From this many events of one activation on ``grown`` hears of it (stream, seq, events); 0 for never.
+    warn_history: int = 0
+    grown: Callable[[str, int, int], None] = lambda stream, seq, events: None
     #: The worker is stopping: end lanes after the turn under way.
     draining: bool = False
 
@@ -120,8 +144,10 @@ class Turns:
         while True:
             now = self.clock()
             activation = state.run.current
-            if activation is not None and activation.state is ActivationState.SUSPENDED:
+            if activation is not None and (activation.state is ActivationState.SUSPENDED or state.run.while_suspended == CONCURRENT):
                 yield from self._fire_timers(claim, state, now)
+                if state.run.interrupted is not None:
+                    yield from self._interrupt(claim, state)
                 activation = state.run.current
             if activation is None or activation.state in _WAITING or activation.retry_at > now:
                 yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh))
@@ -136,16 +162,8 @@ class Turns:
                 return committed
 
     def _fire_timers(self, claim: Claim, state: StreamState, now: int) -> Generator[Action, Any, None]:
-        while (activation := state.run.current) is not None and activation.state is ActivationState.SUSPENDED:
-            fired = [
-                facts.TimerFired(activation.seq, timer, at)
-                for timer, at in sorted(activation.timers.items(), key=lambda each: each[1])
-                if at <= now and timer in activation.waits
-            ]
-            if not fired and activation.deadline <= now:
-                fired = [facts.TimerFired(activation.seq, "", activation.deadline)]
-            if not fired:
-                return
+        while (due := next(((each, fired) for each in state.run.waiting() if (fired := _due(each, now))), None)) is not None:
+            activation, fired = due
             outcome: Outcome = yield Commit(self.appends.timers(claim, state.version, activation, fired))
             if isinstance(outcome, LogError):  # an outcome arrived at the same moment; look again with it
                 yield from self._behind(state, outcome)
@@ -155,32 +173,64 @@ class Turns:
                 state.run.at = state.version
                 take(state.run, fact, now)
 
+    def _interrupt(self, claim: Claim, state: StreamState) -> Generator[Action, Any, None]:
+        """Cancel the suspended activation for the input behind it; its next turn is its clean-up."""
+        while (activation := state.run.interrupted) is not None:
+            request, cancel = self.appends.interruption(claim, state.version, activation, state.run.open[state.run.line[1]].input)
+            outcome: Outcome = yield Commit(request)
+            if isinstance(outcome, LogError):  # look again with what arrived
+                yield from self._behind(state, outcome)
+                continue
+            state.version += 1
+            state.run.at = state.version
+            take(state.run, cancel)
+
     def _turn(self, claim: Claim, state: StreamState, activation: Activation, now: int, last: bool) -> Plan:
         definitions = self.app.definitions[claim.name.split("-", 1)[0]]
-        ctx: ActivationContext[Any] = ActivationContext(
-            definitions,
-            state.run,
-            activation,
-            state.begun_with(activation),
-            claim.name,
-            activation.turn_now or now,
-            activation.turn_seen if activation.turn_now else state.version,
-        )
+        ctx = _context(definitions, state, activation, now)
+        began = activation.began
         seq, folder = activation.seq, self.folders[definitions.agent.name]
         try:
-            end = yield from self._drive(claim, state, ctx)
-            self.boundary("turn.decided", claim.name)
-            yield from self._commit(state, lambda fresh: self.appends.turn(claim, fresh, folder, fresh.run.open[seq], end, last), ends_turn=True)
+            for moves in itertools.count(1):
+                end = yield from self._drive(claim, state, ctx)
+                self.boundary("turn.decided", claim.name)
+                try:
+                    appended = functools.partial(self._appended, claim, folder, seq, end, last)
+                    yield from self._commit(state, appended, ends_turn=True)
+                    break
+                except _Moved as moved:
+                    _check_moved(moved.stream, ctx, moves)
+                    ctx = yield from self._again(state, seq, now, definitions)
         except (LogUnavailable, StoreSchemaError):
             raise
         except Exception as problem:
             yield from self._fail(claim, state, seq, ctx, problem, definitions)
             return 0
         self.boundary("turn.appended", claim.name)
+        if self.warn_history and state.version - began >= self.warn_history:
+            # What waits in line behind it is not its own history.
+            history = state.version - began - sum(each.seq != seq and each.began > began for each in state.run.open.values())
+            if history >= self.warn_history:
+                self.grown(claim.name, seq, history)
         if self.snapshot_every and state.version - state.snapshot_version >= self.snapshot_every:
             yield Keep(claim.name, folder.snapshot(state))
             state.snapshot_version = state.version
         return 1
+
+    def _appended(self, claim: Claim, folder: Folder, seq: int, end: TurnEnd, last: bool, fresh: StreamState) -> AppendRequest:
+        return self.appends.turn(claim, fresh, folder, fresh.run.open[seq], end, last)
+
+    def _again(self, state: StreamState, seq: int, now: int, definitions: Definitions) -> Generator[Action, Any, ActivationContext[Any]]:
+        """The same turn once more, over what is in the log now."""
+        fresh: StreamState = yield Load(state.stream)
+        state.run, state.state, state.version, state.bases = fresh.run, fresh.state, fresh.version, fresh.bases
+        activation = state.run.open.get(seq)
+        if activation is None or activation.state in _WAITING:
+            raise Superseded(f"{state.stream}: activation {seq} went on elsewhere")
+        forget_loads(activation)
+        ctx = _context(definitions, state, activation, now)
+        ctx.reload = True
+        return ctx
 
     def _drive(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any]) -> Generator[Action, Any, TurnEnd]:
         """Answer the core's requests until it returns."""
@@ -189,8 +239,8 @@ class Turns:
             request = next(core)
             while True:
                 try:
-                    answer = yield from (self._model(claim, state, ctx, request) if type(request) is NeedModel else self._read(claim, state, ctx, request))  # type: ignore[arg-type]
-                except TurnTimedOut:  # nothing agent code could catch and go on from: the turn is over
+                    answer = yield from self._answer(claim, state, ctx, request)
+                except (TurnTimedOut, LogUnavailable):  # nothing agent code could catch and go on from: the turn is over
                     raise
                 except Exception as problem:
                     request = core.throw(problem)
@@ -202,6 +252,13 @@ class Turns:
         finally:
             core.close()
 
+    def _answer(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], request: Request) -> Generator[Action, Any, Any]:
+        if isinstance(request, NeedModel):
+            return (yield from self._model(claim, state, ctx, request))
+        if isinstance(request, NeedRead):
+            return (yield from self._read(claim, state, ctx, request))
+        return (yield Fetch(request, self.snapshot_every))
+
     def _model(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], need: NeedModel) -> Generator[Action, Any, ModelResponse]:
         """Ask the provider, then journal, then answer with what was stored (S-4.1)."""
         client = self.app.models
@@ -210,8 +267,9 @@ class Turns:
         key = idempotency_key(claim.name, ctx.seq, need.step, need.digest)
         response = yield Ask(lambda: client.complete(need.request, idempotency_key=key))
         self.boundary("model.answered", claim.name)
-        cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response, ctx.seen)
-        stored = yield from self._journal(claim, state, ctx.seq, cached, need.encoded)
+        cost = ctx._definitions.cost_of(need.request, response)
+        cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response, ctx.seen, cost)
+        stored = yield from self._journal(claim, state, ctx, cached, need.encoded)
         self.boundary("model.journalled", claim.name)
         answer: ModelResponse = stored.response
         return answer
@@ -220,19 +278,21 @@ class Turns:
         """Run a read-only tool, journal what it returned or raised, answer with what was stored (S-4.7)."""
         value, failure = yield Ask(lambda: run_read(need, self.app.codec))
         cached = facts.ToolCallCached(ctx.seq, need.index, ctx.now_us, need.tool, need.digest, need.args, value, failure, ctx.seen)
-        return (yield from self._journal(claim, state, ctx.seq, cached, None))
+        return (yield from self._journal(claim, state, ctx, cached, None))
 
-    def _journal(self, claim: Claim, state: StreamState, seq: int, cached: Any, encoded: bytes | None) -> Generator[Action, Any, Any]:
+    def _journal(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], cached: Any, encoded: bytes | None) -> Generator[Action, Any, Any]:
         stored: Any = None
+        loads, ctx.loads = ctx.loads, ()
 
         def build(fresh: StreamState) -> AppendRequest:
             nonlocal stored
-            request, stored = self.appends.journal(claim, fresh.version, fresh.run.open[seq], cached, encoded)
+            request, stored = self.appends.journal(claim, fresh.version, fresh.run.open[ctx.seq], cached, encoded, loads)
             return request
 
         yield from self._commit(state, build)
-        state.run.at = state.version
-        take(state.run, stored)
+        for place, fact in enumerate((*loads, stored), state.version - len(loads)):
+            state.run.at = place
+            take(state.run, fact)
         return stored
 
     def _fail(
@@ -247,7 +307,7 @@ class Turns:
             retry_at = agent.retry.retry_at(attempt, problem, self.clock())
             holds = retry_at is None and agent.on_parked == "wait"
             failed = facts.ActivationFailed(seq, activation.input.input_id, attempt, failure_of(problem), step, index, retry_at, holds)
-            return self.appends.failure(claim, fresh, self.folders[agent.name], activation, failed)
+            return self.appends.failure(claim, fresh, self.folders[agent.name], activation, failed, ctx.loads)
 
         # A fold that a refused append was built on has moved past the log; a failure is built on a fresh one.
         fresh: StreamState = yield Load(state.stream)
@@ -269,10 +329,31 @@ class Turns:
 
     def _behind(self, state: StreamState, outcome: LogError) -> Generator[Action, Any, None]:
         """Fold in what others appended meanwhile; raises ``Superseded`` unless all of it are arrivals."""
+        if isinstance(outcome, WrongExpectedVersion) and outcome.stream != state.stream:
+            raise _Moved(outcome.stream)
         if not isinstance(outcome, WrongExpectedVersion) or not only_arrivals(outcome.events):
             _lost(outcome)
         fresh: StreamState = yield Load(state.stream)
         state.run, state.state, state.version, state.bases = fresh.run, fresh.state, fresh.version, fresh.bases
+
+
+def _due(activation: Activation, now: int) -> list[facts.TimerFired]:
+    """The timers of a suspended activation whose moment has come, or its deadline when only that has."""
+    timers = sorted(activation.timers.items(), key=lambda each: each[1])
+    fired = [facts.TimerFired(activation.seq, timer, at) for timer, at in timers if at <= now and timer in activation.waits]
+    return fired or ([facts.TimerFired(activation.seq, "", activation.deadline)] if activation.deadline <= now else [])
+
+
+def _context(definitions: Definitions, state: StreamState, activation: Activation, now: int) -> ActivationContext[Any]:
+    seen = activation.turn_seen if activation.turn_now else state.version
+    return ActivationContext(definitions, state.run, activation, state.begun_with(activation), state.stream, activation.turn_now or now, seen)
+
+
+def _check_moved(stream: str, ctx: ActivationContext[Any], moves: int) -> None:
+    if stream in ctx.made_new:
+        raise AggregateExists(f"{stream} exists already: a new aggregate needs an id of its own. To change the one that is there, load it: await ctx.load(…)")
+    if moves >= _MOST_MOVES:
+        raise AggregateContended(f"{stream} was changed by others {moves} times while the turn was run; it is tried again later")
 
 
 def _lost(outcome: LogError) -> None:

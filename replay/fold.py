@@ -141,6 +141,7 @@ def state_as_tree(folded: StreamState) -> dict[str, Any]:
             "activations": {str(seq): _activation(activation) for seq, activation in run.open.items()},
             "intents": {intent_id: _intent(intent) for intent_id, intent in run.intents.items()},
             "late": list(run.late),
+            "spent": {"tokens": run.spent.tokens, "cost": run.spent.cost},
             "blocked": run.blocked,
         },
     }

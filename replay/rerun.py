@@ -7,6 +7,7 @@ itself; whatever it still asks for was never recorded, and there is nobody here 
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from typing import Any, Final
 
 import attrs
@@ -16,11 +17,12 @@ from ..agents.activation import run_turn
 from ..agents.compare import first_difference
 from ..agents.context import ActivationContext
 from ..agents.definitions import Definitions
-from ..agents.errors import Drift, ModelFailed
-from ..agents.requests import NeedModel, Request
+from ..agents.errors import AgentError, Drift, ModelFailed
+from ..agents.requests import NeedModel, NeedRead, NeedStream, Request, TurnEnd
 from ..agents.run import Activation, RunState
 from ..eventlog.codec import Codec
-from ..eventlog.errors import LogError, Unencodable
+from ..eventlog.errors import LogError, LogUnavailable, Unencodable
+from ..eventlog.log import EventLog
 from .compare import Encoded
 
 #: The end of ``Drift.place``; what stands before it is a stream, which may hold anything.
@@ -48,15 +50,29 @@ class Rerun:
 
 
 def rerun_turn(
-    definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, seen: int, closed_at: tuple[int, int] | None
+    definitions: Definitions,
+    run: RunState,
+    activation: Activation,
+    state: Any,
+    stream: str,
+    now: int,
+    seen: int,
+    closed_at: tuple[int, int] | None,
+    log: EventLog,
+    guards: frozenset[str] | None = None,
+    code: int = 0,
 ) -> Rerun:
     """Run the agent's code for one turn over ``run``, whose journal holds what was recorded for it.
 
     ``closed_at``: the (step, index) the recorded turn ended with, or ``None`` for one that failed. A step below it that
     has no answer is one whose failure the agent's code had handled, for failures of providers are never recorded
-    (S-4.6); it fails again. A step beyond it is a miss.
+    (S-4.6); it fails again. A step beyond it is a miss. Other aggregates are folded from their streams in ``log``, at the
+    versions that are recorded. ``guards``: the names of ``ctx.patched`` that the recorded turn passed on the new way; a turn that was
+    run before a guard existed passed it on the old one. ``code``: the agent's version it was run under.
     """
     ctx: ActivationContext[Any] = ActivationContext(definitions, run, activation, state, stream, now, seen)
+    ctx.guards = guards
+    ctx.version = code or ctx.version
     start = ctx.position()
     thrown: Request | None = None
     staged_before = 0
@@ -67,6 +83,9 @@ def rerun_turn(
     try:
         request = next(core)
         while True:
+            if isinstance(request, NeedStream) and request.version is not None and ctx.fault is None:
+                request = _given(core, request, log)
+                continue
             if ctx.fault is not None or not _was_taken(request, closed_at):
                 miss = request
                 break
@@ -93,12 +112,23 @@ def rerun_turn(
 def _was_taken(request: Request, closed_at: tuple[int, int] | None) -> bool:
     if closed_at is None:
         return False
-    return request.step < closed_at[0] if isinstance(request, NeedModel) else request.index < closed_at[1]
+    return request.index < closed_at[1] if isinstance(request, NeedRead) else request.step < closed_at[0]
+
+
+def _given(core: Generator[Request, Any, TurnEnd], request: NeedStream, log: EventLog) -> Request:
+    """The next request after a load was answered from the log, or failed as it did when it was live."""
+    try:
+        loaded = request.read(log, request.version, 0)
+    except (LogError, AgentError) as problem:
+        return core.throw(problem)
+    return core.send(loaded)
 
 
 def _failure(request: Request) -> Exception:
     if isinstance(request, NeedModel):
         return ModelFailed(f"no answer to step {request.step} is recorded: the provider had failed")
+    if isinstance(request, NeedStream):
+        return LogUnavailable(f"no version of {request.stream} is recorded for step {request.step}: it could not be loaded")
     return Unencodable(f"no value of read {request.index} ({request.tool}) is recorded: it could not be")
 
 
@@ -147,6 +177,8 @@ def describe_miss(miss: Request, recorded: str) -> Described:
         last = miss.request.messages[-1] if miss.request.messages else {}
         decided = f"a model call ({miss.request.model}) {last.get('content', '')!r:.120}"
         return Described(("model", miss.step), miss.step, "model call", nothing, decided)
+    if isinstance(miss, NeedStream):
+        return Described(("load", miss.step), miss.step, "load", nothing, f"a load of {miss.stream}")
     return Described(("read", miss.index), -1, f"read {miss.index}", nothing, f"read {miss.tool} {miss.args!r:.120}")
 
 

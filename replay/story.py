@@ -32,6 +32,8 @@ _COLOURS: Final[dict[type, str]] = {
     facts.IntentAttempted: "blue",
     facts.IntentSettled: "blue",
     facts.Completed: "green",
+    facts.Continued: "green",
+    facts.BudgetReached: "red",
     facts.ActivationFailed: "red",
     facts.StreamBlocked: "red",
 }

@@ -21,6 +21,7 @@ from ..agents.run import Activation
 from ..agents.streams import Folder, StreamState
 from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import Row
+from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from .compare import Mismatch, compare_staged, describe
 from .rerun import Described, Rerun, describe_drift, describe_failure, describe_miss, rerun_turn
@@ -29,8 +30,9 @@ from .views import Arrivals
 
 _ARRIVALS: Final = facts.ARRIVALS | {"timer.fired"}
 _OF_INTENTS: Final = frozenset({"intent.attempted", "intent.settled"})
-_JOURNAL: Final = frozenset({"model_call.cached", "tool_call.cached"})
-_CLOSING: Final = frozenset({"activation.suspended", "activation.completed"})
+_JOURNAL: Final = frozenset({"model_call.cached", "tool_call.cached", "aggregate.loaded"})
+_ENTRIES: Final = {"model": "model_call.cached", "read": "tool_call.cached", "load": "aggregate.loaded"}
+_CLOSING: Final = frozenset({"activation.suspended", "activation.completed", "activation.continued"})
 _STAGED_STEPS: Final = frozenset({"intent.staged", "timer.armed"})
 _FAILED: Final = "activation.failed"
 _RUNNABLE: Final = frozenset({ActivationState.QUEUED, ActivationState.RESUMABLE})
@@ -49,9 +51,9 @@ class _Cannot(Exception):
     """How the walk stops where nothing can be said."""
 
 
-def replay_rows(app: App, folder: Folder, stream: str, chunks: Iterable[Sequence[Row]]) -> StreamReplay:
-    """Walk a stream's whole history; ``chunks`` are its rows from version 0 on."""
-    walk = _Walk(app.definitions[category_of(stream)], folder, folder.empty(stream))
+def replay_rows(app: App, folder: Folder, stream: str, chunks: Iterable[Sequence[Row]], log: EventLog) -> StreamReplay:
+    """Walk a stream's whole history; ``chunks`` are its rows from version 0 on, ``log`` has what it loaded of others."""
+    walk = _Walk(app.definitions[category_of(stream)], folder, folder.empty(stream), log)
     verdict, divergence, reason = Verdict.SAME, None, ""
     try:
         for rows in chunks:
@@ -70,6 +72,7 @@ class _Walk:
     definitions: Definitions
     folder: Folder
     state: StreamState
+    log: EventLog
     events: int = 0
     turns: int = 0
     hits: int = 0
@@ -110,7 +113,7 @@ class _Walk:
 
     def _arrival(self, row: Row) -> None:
         self._whole()
-        runnable = self._runnable() is not None
+        runnable = any(self._runnable(seq) is not None for seq in self.state.run.line)
         if runnable and row[1] in _OF_INTENTS:
             intent = self.state.run.intents.get(self._decode(row).intent_id)
             if intent is not None:
@@ -124,12 +127,17 @@ class _Walk:
         cached = self._decode(row)
         self.folder.fold(self.state, (row,))
         self.arrivals.entry()
-        entry = ("model", cached.step) if isinstance(cached, facts.ModelCallCached) else ("read", cached.index)
+        entry = (
+            ("read", cached.index)
+            if isinstance(cached, facts.ToolCallCached)
+            else ("load" if isinstance(cached, facts.AggregateLoaded) else "model", cached.step)
+        )
         self.entries[cached.seq, *entry] = row[0]
 
-    def _runnable(self) -> Activation | None:
-        activation = self.state.run.current
-        return activation if activation is not None and activation.state in _RUNNABLE else None
+    def _runnable(self, seq: int) -> Activation | None:
+        """Activation ``seq`` if a turn of it can be run: the closing fact tells whose turn it was, whatever the agent's policy is by now."""
+        activation = self.state.run.open.get(seq)
+        return activation if activation is not None and activation.state in _RUNNABLE and seq in self.state.run.line else None
 
     def _decode(self, row: Row) -> Any:
         try:
@@ -141,12 +149,12 @@ class _Walk:
 
     def _closed(self) -> None:
         closing = self._decode(self.group[-1])
-        activation = self._runnable()
-        if activation is None or activation.seq != closing.seq:
+        activation = self._runnable(closing.seq)
+        if activation is None:
             self.folder.fold(self.state, self.group)  # says itself why this cannot follow
             raise _Cannot(f"{self.state.stream} version {self.group[-1][0]}: activation {closing.seq} was not to be run then")
         now, seen = activation.turn_now or closing.now, activation.turn_seen if activation.turn_now else closing.seen
-        turn, place = self._reproduced(activation, now, seen, (closing.step, closing.index))
+        turn, place = self._reproduced(activation, now, seen, closing)
         if turn.thrown is not None:
             self._note(self.group[-1][0], "a step without a recorded answer, whose failure the agent's code had handled, failed again")
         if place:
@@ -155,14 +163,16 @@ class _Walk:
         self.folder.fold(self.state, self.group)
         self.group.clear()
         self.arrivals.clear()
-        if isinstance(closing, facts.Completed):
+        if not isinstance(closing, facts.Suspended):
             self.entries = {entry: version for entry, version in self.entries.items() if entry[0] in self.state.run.open}
 
-    def _reproduced(self, activation: Activation, now: int, seen: int, closed_at: tuple[int, int]) -> tuple[Rerun, int]:
+    def _reproduced(self, activation: Activation, now: int, seen: int, closing: Any) -> tuple[Rerun, int]:
         """The turn as it was committed, and how many views it took; raises when no view reproduces it."""
         first: Divergence | None = None
+        closed_at = closing.step, closing.index
+        begun_with, guards = self.state.begun_with(activation), frozenset(self._decode(row).name for row in self.group if row[1] == "patched")
         for place, run in enumerate(self.arrivals.views(self.state.run)):
-            turn = rerun_turn(self.definitions, run, activation, self.state.begun_with(activation), self.state.stream, now, seen, closed_at)
+            turn = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, closed_at, self.log, guards, closing.code)
             found = self._judged(activation, turn)
             if found is None:
                 return turn, place
@@ -207,8 +217,8 @@ class _Walk:
     def _failed(self, row: Row) -> None:
         """A turn that left nothing but its failure: it must fail again, unless the cause lay outside of its code."""
         failed = self._decode(row)
-        activation = self._runnable()
-        if activation is not None and activation.seq == failed.seq:
+        activation = self._runnable(failed.seq)
+        if activation is not None:
             turn = self._best_failure(activation, failed, row)
             self._done(turn)
         self.folder.fold(self.state, (row,))
@@ -226,6 +236,7 @@ class _Walk:
                 activation.turn_now or row[5],
                 activation.turn_seen if activation.turn_now else self.state.version,
                 None,
+                self.log,
             )
             found = self._judged_failure(activation, failed, row, turn)
             if found is None:
@@ -279,7 +290,7 @@ class _Walk:
     def _at_entry(self, activation: Activation, kind: Kind, found: Described, row: Row | None = None) -> Divergence:
         closing = row if row is not None else self.group[0]
         version = self.entries.get((activation.seq, *found.entry), closing[0]) if kind is Kind.DRIFT else closing[0]
-        event = closing[1] if version == closing[0] else "model_call.cached" if found.entry[0] == "model" else "tool_call.cached"
+        event = closing[1] if version == closing[0] else _ENTRIES[found.entry[0]]
         return self._divergence(activation, kind, Mismatch(version, event, found.step, found.subject, found.recorded, found.decided, found.field))
 
     def _divergence(self, activation: Activation, kind: Kind, found: Mismatch) -> Divergence:
@@ -298,7 +309,7 @@ class _Walk:
         )
 
 
-_OUTSIDE: Final = frozenset({"TurnTimedOut", "ModelFailed", "ModelRefused", "LogUnavailable", "StoreSchemaError"})
+_OUTSIDE: Final = frozenset({"TurnTimedOut", "ModelFailed", "ModelRefused", "LogUnavailable", "StoreSchemaError", "AggregateContended", "AggregateExists"})
 """Failures by their type's name whose cause is never in the log: clocks, providers, stores."""
 
 

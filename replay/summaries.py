@@ -9,6 +9,7 @@ import attrs
 import msgspec
 
 from ..agents import facts
+from ..agents.budgets import Spent, amount
 from ..eventlog.clock import SECOND, Micros
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
@@ -17,6 +18,7 @@ from ..eventlog.printing import length, moment, one_line, to_json
 _VALUE: Final = 60
 _SHORT: Final = (4, 8, 13)
 _MOST_WAITS: Final = 3
+_READABLE: Final = ("timer-", "signal-", "approval-", "child-")
 
 
 @attrs.define(eq=False)
@@ -42,7 +44,7 @@ class Telling:
 
     def summary(self, event: Any, recorded_at: Micros) -> str:
         """The line for one of the runtime's events."""
-        return _TELL[type(event)](self, event, recorded_at)
+        return _TELL.get(type(event), _any)(self, event, recorded_at)
 
 
 @attrs.define
@@ -55,6 +57,8 @@ class _Wait:
     def came(self, wait: str) -> None:
         if wait in self.waits:
             self.ready.add(wait)
+            if self.mode == "linear":  # it waits on for the rest, until its next turn says otherwise
+                return
             self.over = self.over or self.mode == "any" or len(self.ready) == len(self.waits)
 
 
@@ -99,6 +103,7 @@ def _model(_: Telling, event: facts.ModelCallCached, __: Micros) -> str:
     response = event.response
     usage = response.usage
     tokens = f"  {usage.input_tokens} → {usage.output_tokens} tokens" if usage.input_tokens or usage.output_tokens else ""
+    tokens += f" for {amount(event.cost)}" if event.cost else ""
     calls = "".join(f"  asks for {call.name}" for call in response.tool_calls[:3])
     attempts = f"  after {response.attempts} attempts" if response.attempts > 1 else ""
     return f'step {event.step}  {one_line(response.model or event.request.model, _VALUE)}{tokens}{attempts}{calls}  "{one_line(response.text, 2 * _VALUE)}"'
@@ -157,7 +162,7 @@ def _fired(telling: Telling, event: facts.TimerFired, at: Micros) -> str:
 
 
 def _waits(telling: Telling, waits: Any, mode: str = "all") -> str:
-    names = [telling.name(wait) if not wait.startswith("timer-") else wait for wait in waits[:_MOST_WAITS]]
+    names = [wait if wait.startswith(_READABLE) else telling.name(wait) for wait in waits[:_MOST_WAITS]]
     more = f" and {len(waits) - _MOST_WAITS} more" if len(waits) > _MOST_WAITS else ""
     return f"{'any of ' if mode == 'any' and len(waits) > 1 else ''}{', '.join(names)}{more}"
 
@@ -170,7 +175,7 @@ def _suspended(telling: Telling, event: facts.Suspended, at: Micros) -> str:
 
 def _completed(telling: Telling, event: facts.Completed, _: Micros) -> str:
     telling.waits.pop(event.seq, None)
-    return value_of(event.output)
+    return "cancelled" if event.cancelled else value_of(event.output)
 
 
 def _traced(_: Telling, event: facts.Traced, __: Micros) -> str:
@@ -191,6 +196,58 @@ def _blocked(_: Telling, event: facts.StreamBlocked, __: Micros) -> str:
     return f"at version {event.at_version}  {_failure(event.failure)}"
 
 
+def _continued(telling: Telling, event: facts.Continued, at: Micros) -> str:
+    telling.waits.pop(event.seq, None)
+    return f"goes on afresh with {_received(telling, event.input, at)}"
+
+
+def _asked(_: Telling, event: facts.ApprovalRequested, at: Micros) -> str:
+    details = f"  {fields_of(event.details)}" if event.details else ""
+    return f'step {event.step}  "{one_line(event.question, 2 * _VALUE)}"{details}  of {one_line(event.channel, _VALUE)} until {_clock(event.expires_at, at)}'
+
+
+def _answered(_: Telling, event: facts.ApprovalDecided, __: Micros) -> str:
+    reason = f"  {one_line(event.reason, 2 * _VALUE)}" if event.reason else ""
+    return f"{event.approval_id}  {'approved' if event.approved else 'denied'} by {one_line(event.by, _VALUE)}{reason}"
+
+
+def _signalled(_: Telling, event: facts.SignalReceived, __: Micros) -> str:
+    return f"{one_line(event.name, _VALUE)}  {value_of(event.payload)}  ({one_line(event.signal_id, _VALUE)})"
+
+
+def _taken(_: Telling, event: facts.SignalTaken, __: Micros) -> str:
+    return f"step {event.step}  {one_line(event.name, _VALUE)}  ({one_line(event.signal_id, _VALUE)})"
+
+
+def _sent(_: Telling, event: facts.InputSent, __: Micros) -> str:
+    return f"step {event.step}  to {one_line(event.stream, _VALUE)}  ({one_line(event.input_id, _VALUE)})"
+
+
+def _replied(_: Telling, event: facts.ReplyReceived, __: Micros) -> str:
+    return f"{one_line(event.stream, _VALUE)}  {'was cancelled' if event.cancelled else value_of(event.output)}"
+
+
+def _cancelled(_: Telling, event: facts.CancelRequested, __: Micros) -> str:
+    return f"activation {event.seq}  by {one_line(event.by, _VALUE)}{'  ' + one_line(event.reason, 2 * _VALUE) if event.reason else ''}"
+
+
+def _patched(_: Telling, event: facts.Patched, __: Micros) -> str:
+    return one_line(event.name, 2 * _VALUE)
+
+
+def _budget_reached(_: Telling, event: facts.BudgetReached, __: Micros) -> str:
+    limits = [f"{event.limit_tokens} tokens"] * (event.limit_tokens is not None) + ([str(amount(event.limit_picos))] if event.limit_picos is not None else [])
+    return f"step {event.step}  the {event.per} has spent {Spent(event.tokens, event.picos)} of {' and '.join(limits)}; the call was not made"
+
+
+def _budget_raised(_: Telling, event: facts.BudgetRaised, __: Micros) -> str:
+    return f"step {event.step}  by {Spent(event.tokens, event.picos)} for the {event.per}"
+
+
+def _any(_: Telling, event: Any, __: Micros) -> str:
+    return fields_of({field.name: getattr(event, field.name) for field in attrs.fields(type(event))})
+
+
 _TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
     facts.InputReceived: _received,
     facts.ModelCallCached: _model,
@@ -203,6 +260,17 @@ _TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
     facts.Traced: _traced,
     facts.Suspended: _suspended,
     facts.Completed: _completed,
+    facts.Continued: _continued,
+    facts.ApprovalRequested: _asked,
+    facts.ApprovalDecided: _answered,
+    facts.SignalReceived: _signalled,
+    facts.SignalTaken: _taken,
+    facts.InputSent: _sent,
+    facts.ReplyReceived: _replied,
+    facts.CancelRequested: _cancelled,
+    facts.Patched: _patched,
+    facts.BudgetReached: _budget_reached,
+    facts.BudgetRaised: _budget_raised,
     facts.ActivationFailed: _failed,
     facts.InputRedriven: _redriven,
     facts.StreamBlocked: _blocked,

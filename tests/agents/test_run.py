@@ -82,7 +82,7 @@ def test_a_history_adds_up_to_a_state_and_a_moment_of_attention(name):
 
 IMPOSSIBLE = {
     "an end before a beginning": (completed(),),
-    "a turn of an input that is not first in line": (received(), received(1), completed(1)),
+    "a turn of an input that is not in line": (received(), failed(3, None), completed()),
     "two ends": (received(), completed(), completed()),
     "two answers to one step": (received(), model(), model()),
     "two reads at one place": (received(), *[facts.ToolCallCached(0, 0, 5, "read", b"", {}, 1)] * 2),
