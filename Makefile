@@ -1,9 +1,9 @@
 # One command each. Everything they need goes into git-ignored folders (.venv, .cache, build) and is reused next time.
-#   make demo | test | lint | bench | docs | help        PYTHON=python3.12 chooses the interpreter, ARGS=… is passed on
+#   make demo | demo-orders | test | lint | bench | docs | help        PYTHON=python3.12 chooses the interpreter, ARGS=… is passed on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo demo-orders test lint format bench docs clean
 
 # The caller's own settings must not reach in: a stray PYTHONPATH is a second copy, a stray EVENTLOG_URL somebody's log.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTEST_ADDOPTS MYPYPATH EVENTLOG_URL EVENTLOG_APP
@@ -14,11 +14,15 @@ BIN := .venv/bin
 ARGS ?=
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 demo: ## an agent is killed after it paid, comes back, and does not pay twice
 	@.ci/environment .venv
 	@$(BIN)/eventlog demo $(ARGS)
+
+demo-orders: ## an order's whole life in linear code, killed at every bad moment
+	@.ci/environment .venv
+	@$(BIN)/python -m examples.orders.demo $(ARGS)
 
 test: ## the whole suite, on every core
 	@.ci/environment .venv test
