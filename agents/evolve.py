@@ -147,7 +147,9 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     activation.failures, activation.retry_at, activation.last_failure = 0, 0, None
     activation.code = fact.code
     if fact.mode == LINEAR:
-        activation.epochs.append(Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted), run.spent - activation.spent, len(activation.saves)))
+        activation.epochs.append(
+            Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted), run.spent - activation.spent, len(activation.saves))
+        )
     turn_committed(activation)
     ready = _ready(run, activation)
     if run.late and ready:  # waited for after all

@@ -33,7 +33,7 @@ class Confirmed:
 
 
 @agent("shop")
-async def shop(ctx: ActivationContext, asked: Confirmed) -> list[str]:
+async def shop(ctx: ActivationContext[Any], asked: Confirmed) -> list[str]:
     """Nothing is sent in here: ``act`` and ``perform`` write down what is wanted, and whoever carries it out comes after the append."""
     for producer in range(asked.producers - 1):
         ctx.act("notify", key=f"notify:{asked.order}", order=asked.order, total=asked.total + producer * asked.divergent)
@@ -96,8 +96,8 @@ class Shop:
 
         return notify
 
-    def confirm(self, input_id: str, **order: Any) -> None:
-        send(self.app, self.log, Input("shop", KEY, Confirmed(**{"order": KEY, "total": 125} | order), input_id))
+    def confirm(self, input_id: str, total: int = 125, **more: Any) -> None:
+        send(self.app, self.log, Input("shop", KEY, Confirmed(KEY, total, **more), input_id))
 
     def run(self, owner: str = "one", dies_at: str = "") -> None:
         """A process that serves until nothing is left to do, or until it dies where it is told to."""

@@ -123,7 +123,7 @@ def test_a_budget_in_money_needs_a_price_before_the_first_call_is_paid():
 
 async def careful(ctx: Ctx) -> object:
     """Asks a person for more, once, and ends without when it gets none."""
-    answers = []
+    answers: list[str] = []
     while len(answers) < 4:
         try:
             answers.append((await ctx.call_model(f"{len(answers)}")).text)
