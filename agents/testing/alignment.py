@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from functools import cache
-from types import EllipsisType
 from typing import Any, Final
 
 import attrs
@@ -24,29 +22,40 @@ class Line:
 
 def align(expected: Sequence[Any], actual: Sequence[Any], fits: Callable[[Any, Any], bool]) -> list[Line]:
     """The alignment with the fewest lines that do not fit; ``...`` in ``expected`` takes up any number of actual ones."""
+    rows, columns = len(expected), len(actual)
+    # costs[i][j] and steps[i][j]: the best way from the i-th expected and the j-th actual thing to the end of both.
+    costs = [[0] * (columns + 1) for _ in range(rows + 1)]
+    steps: list[list[tuple[int, int, bool]]] = [[(0, 0, True)] * (columns + 1) for _ in range(rows + 1)]
+    for i in range(rows, -1, -1):
+        for j in range(columns, -1, -1):
+            ways = _ways(expected, actual, i, j, fits)
+            if ways:
+                costs[i][j], *step = min(((price + costs[i + down][j + right], down, right, fit) for price, down, right, fit in ways), key=_first)
+                steps[i][j] = (int(step[0]), int(step[1]), bool(step[2]))
+    lines, i, j = [], 0, 0
+    while i < rows or j < columns:
+        down, right, fit = steps[i][j]
+        if right or expected[i] is not ...:
+            left = expected[i] if down or (i < rows and expected[i] is ... and fit) else None
+            lines.append(Line(left, actual[j] if right else None, fit))
+        i, j = i + down, j + right
+    return lines
 
-    @cache
-    def best(i: int, j: int) -> tuple[int, tuple[Line, ...]]:
-        if i == len(expected) and j == len(actual):
-            return 0, ()
-        ways: list[tuple[int, Line, int, int]] = []
-        if i < len(expected) and isinstance(expected[i], EllipsisType):
-            if j < len(actual):
-                ways.append((0, Line(..., actual[j], True), i, j + 1))
-            ways.append((0, Line(..., None, True), i + 1, j))
-        else:
-            if i < len(expected) and j < len(actual):
-                good = fits(expected[i], actual[j])
-                ways.append((0 if good else 3, Line(expected[i], actual[j], good), i + 1, j + 1))
-            if i < len(expected):
-                ways.append((2, Line(expected[i], None, False), i + 1, j))
-            if j < len(actual):
-                ways.append((2, Line(None, actual[j], False), i, j + 1))
-        scored = [(cost + best(k, m)[0], line, k, m) for cost, line, k, m in ways]
-        cost, line, k, m = min(scored, key=lambda way: way[0])
-        return cost, (line, *best(k, m)[1])
 
-    return [line for line in best(0, 0)[1] if line.expected is not ... or line.actual is not None]
+def _ways(expected: Sequence[Any], actual: Sequence[Any], i: int, j: int, fits: Callable[[Any, Any], bool]) -> list[tuple[int, int, int, bool]]:
+    """(price, steps down, steps right, whether it fits) of every line that may come next."""
+    down, right = i < len(expected), j < len(actual)
+    if down and expected[i] is ...:
+        return [*([(0, 0, 1, True)] if right else []), (0, 1, 0, True)]
+    ways = []
+    if down and right:
+        good = fits(expected[i], actual[j])
+        ways.append((0 if good else 3, 1, 1, good))
+    return [*ways, *([(2, 1, 0, False)] if down else []), *([(2, 0, 1, False)] if right else [])]
+
+
+def _first(way: tuple[int, ...]) -> int:
+    return way[0]
 
 
 def table(lines: Sequence[Line], show_expected: Callable[[Any], str], show_actual: Callable[[Any], str]) -> str:

@@ -7,6 +7,7 @@ whatever thread it comes from; what it held in memory is dropped with its loop, 
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -19,6 +20,7 @@ from ...eventlog.log import AppendRequest, EventLog
 from ..app import App
 from ..appends import TURNS
 from ..committer import Committer
+from ..errors import HistoryWarning
 from ..firing import CRON, Schedules
 from ..requests import NeedRead
 from ..turns import Turns
@@ -85,6 +87,7 @@ class Life:
     patience: float
     dead: bool = False
     problems: list[tuple[str, BaseException]] = attrs.field(factory=list)
+    warned: list[str] = attrs.field(factory=list)
     _worker: Worker = attrs.field(init=False)
     _effector: Any = attrs.field(init=False)
     _schedules: Schedules = attrs.field(init=False)
@@ -100,6 +103,8 @@ class Life:
         finally:
             # As on one machine, where a supervisor knows that the old process is gone: nobody waits for its leases.
             self.log.schedule.evict(self.owner)
+        for warning in self.warned:
+            warnings.warn(warning, stacklevel=4)
         if self.problems and not self.dead:
             doing, problem = self.problems[0]
             raise AssertionError(f"{doing}: {type(problem).__name__}: {problem}") from problem
@@ -202,7 +207,9 @@ class Life:
                     self._effector.wake()
 
     def _failed(self, doing: str, problem: BaseException) -> None:
-        if not self.dead:
+        if isinstance(problem, HistoryWarning):
+            self.warned.append(str(problem))
+        elif not self.dead:
             self.problems.append((doing, problem))
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

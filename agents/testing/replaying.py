@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .apart import apart
+
 if TYPE_CHECKING:
     from ...eventlog.log import EventLog
     from ..app import App
@@ -24,7 +26,7 @@ def assert_replays(app: App, log_or_run: EventLog | HasLog, stream: str | None =
     # name and not before it is asked for, so that no room that imports `agents` gets the others by accident.
     replay: Any = import_module("...replay", __package__)
     log: Any = getattr(log_or_run, "log", log_or_run)
-    replayed = list(replay.replay_all(log, app, None if stream is None else [stream]))
+    replayed: list[Any] = apart(lambda: list(replay.replay_all(log, app, None if stream is None else [stream])))
     if not replayed:
         raise AssertionError("there is nothing to replay: the log is empty")
     wrong = [each for each in replayed if each.verdict is not replay.Verdict.SAME]

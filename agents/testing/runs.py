@@ -18,6 +18,7 @@ from ..defining import Agent
 from ..sending import send
 from ..tools import Tool
 from .answers import ModelCall, RecordedModel, Script, ScriptedModel
+from .apart import apart
 from .arrivals import asked_of
 from .clock import VirtualClock
 from .hands import Effect, Hands
@@ -155,7 +156,7 @@ class Run:
         while True:
             self._lives += 1
             life = Life(self.app, self.log, self.clock, self._hands, self._dies, f"life-{self._lives}", self._patience)
-            if not life.live(next_moment):
+            if not apart(lambda: life.live(next_moment)):  # noqa: B023 - called at once
                 return self
 
     # ── what came of it ─────────────────────────────────────────────────────────────────────────────────────────────

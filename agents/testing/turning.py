@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +22,7 @@ from ..reading import run_read
 from ..requests import NeedModel, NeedRead, Request, TurnEnd
 from ..run import RunState
 from .answers import as_response, prompt_of
+from .apart import apart
 from .arrivals import Settled
 
 
@@ -125,7 +125,7 @@ class Driver:
     def _read(self, ctx: ActivationContext[Any], need: NeedRead, left: list[Settled]) -> Any:
         scripted = next((each for each in left if each.tool == need.tool), None)
         if scripted is None:
-            value, failure = _awaited(run_read(without_waiting(need), self.definitions.codec))
+            value, failure = apart(lambda: asyncio.run(run_read(without_waiting(need), self.definitions.codec)))
         else:
             left.remove(scripted)
             codec = self.definitions.codec
@@ -153,22 +153,3 @@ def without_waiting(need: NeedRead) -> NeedRead:
     if need.retry is None:
         return need
     return attrs.evolve(need, retry=attrs.evolve(need.retry, first=timedelta(0), longest=timedelta(0)))
-
-
-def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The coroutine's value, in a thread of its own: the test may be a coroutine itself."""
-    ended: list[Any] = []
-
-    def work() -> None:
-        try:
-            ended.append((asyncio.run(coroutine), None))
-        except BaseException as problem:  # handed to the caller, whatever it is
-            ended.append((None, problem))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    value, problem = ended[0]
-    if problem is not None:
-        raise problem
-    return value

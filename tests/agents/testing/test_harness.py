@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -207,3 +208,33 @@ def test_a_run_that_does_not_come_to_rest_is_a_failure(harness: Harness):
     run = harness.start(busy, patience=timedelta(seconds=0.3)).send("busy", "k", "o-1")
     with pytest.raises(AssertionError, match=r"not at rest after 0\.3 s .* something sent to an agent that this app does not have"):
         run.until_idle()
+
+
+def test_a_test_may_be_a_coroutine_itself(harness: Harness):
+    async def whole_run() -> Any:
+        run = harness.start(app, tools={refund: "re_1"}).send("accounts", "k", ASKED).until_idle()
+        run.assert_replays()
+        return run.output("accounts", "k")
+
+    assert "re_1" == asyncio.run(whole_run())
+
+
+def test_what_the_worker_cannot_do_is_a_failure(harness: Harness):
+    run = harness.start(app, tools={refund: "re_1"})
+
+    def broken(*args: Any, **named: Any) -> Any:
+        raise RuntimeError("a bug of ours")
+
+    run.log.checkpoints.save = broken  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match="RuntimeError: a bug of ours"):
+        run.send("accounts", "k", ASKED).until_idle()
+
+
+def test_a_history_that_grows_too_long_is_warned_of(harness: Harness):
+    @agent("chatty")
+    async def chatty(ctx: ActivationContext[Any], order: str) -> None:
+        for _ in range(10_001):
+            ctx.trace("and on")
+
+    with pytest.warns(UserWarning, match="has a history of 100.. events"):
+        harness.start(chatty).send("chatty", "k", "x").until_idle()

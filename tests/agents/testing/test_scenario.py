@@ -265,10 +265,9 @@ def test_staged_is_there_for_assertions_of_ones_own():
     assert [ASKED] == [each for each in asked().staged if isinstance(each, RefundAsked)]
 
 
-async def a_coroutine() -> str:
-    given(orders).when("o-1").then(sleeping(), suspended())
-    return "done"
-
-
 def test_a_test_may_be_a_coroutine_itself():
-    assert "done" == asyncio.run(a_coroutine())
+    async def one_turn() -> str:
+        given(orders).when("o-1").then(sleeping(), suspended())
+        return "done"
+
+    assert "done" == asyncio.run(one_turn())
