@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .context import ActivationContext
     from .defining import Agent, agent
     from .facts import Failure
+    from .machine import StateMachine, When
     from .models import ModelClient, ModelRequest, ModelResponse, ToolCall, Usage
     from .outcome import Complete, EffectResult, Suspend
     from .retry import RetryPolicy
@@ -56,11 +57,13 @@ _WHERE = {
     "OpenAICompatible": "clients.openai_compatible",
     "Receipt": "sending",
     "RetryPolicy": "retry",
+    "StateMachine": "machine",
     "Suspend": "outcome",
     "Tool": "tools",
     "ToolCall": "models",
     "ToolSet": "tools",
     "Usage": "models",
+    "When": "machine",
     "Worker": "worker",
     "WorkerSettings": "worker",
     "agent": "defining",
@@ -94,11 +97,13 @@ __all__ = [
     "RetryPolicy",
     "Schedule",
     "Spent",
+    "StateMachine",
     "Suspend",
     "Tool",
     "ToolCall",
     "ToolSet",
     "Usage",
+    "When",
     "Worker",
     "WorkerSettings",
     "agent",

@@ -47,6 +47,10 @@ class Arrow:
     guard: str = ""
 
 
+def _states(given: Iterable[State]) -> tuple[State, ...]:
+    return tuple(given)
+
+
 @attrs.frozen(eq=False)
 class StateMachine:
     """``machine = StateMachine(…)`` in the body of an aggregate.
@@ -57,7 +61,7 @@ class StateMachine:
     members of an Enum, as the field holds them.
     """
 
-    states: tuple[State, ...] = attrs.field(converter=tuple)
+    states: tuple[State, ...] = attrs.field(converter=_states)
     allows: Mapping[State, Mapping[type, Target | tuple[Target, ...]]]
     #: The state before the first event: the field's default.
     initial: State = attrs.field(default=attrs.Factory(lambda self: self.states[0] if self.states else "", takes_self=True))

@@ -193,7 +193,7 @@ class OtherSteps(LinearSteps):
             )
         if category in self._definitions.agents:
             raise DefinitionError(
-                f"{category!r} is an agent of this app: its streams hold its runs. Ask it with ctx.call or tell it with ctx.send; ctx.load is for plain aggregates."
+                f"{category!r} is an agent of this app: its streams hold its runs. Ask it with ctx.call, tell it with ctx.send; ctx.load is for plain ones."
             )
 
     def _check_open(self, other: Held) -> None:

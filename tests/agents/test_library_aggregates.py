@@ -16,7 +16,6 @@ from eventsourcing.domain import Aggregate as UuidAggregate
 from eventsourcing.domain import BaseAggregate, CanInitAggregate, CanMutateAggregate, event
 
 from intentlog.agents import facts
-from intentlog.eventlog.opening import open_log
 from intentlog.replay import replay_all
 from tests.agents.world import Ctx, Model, World
 
@@ -209,4 +208,3 @@ def test_changed_after_a_wait_it_is_refused(url):
 def test_the_library_is_imported_only_when_one_of_its_classes_is_loaded():
     program = "import sys, intentlog.agents.context, intentlog.agents.worker, intentlog.replay; assert 'eventsourcing' not in sys.modules"
     assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
-    assert open_log("memory://").close() is None
