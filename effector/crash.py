@@ -18,6 +18,13 @@ The boundaries, in the order in which one input meets them:
 ``settled``           the outcome is durable
 ``checkpointed``      the effector has saved how far it has come
 ==================  ==================================================================================================
+
+and the two that a schedule meets:
+
+==================  ==================================================================================================
+``schedule.due``      its moment has come, nothing has been delivered
+``schedule.fired``    what it delivers and its next moment are durable
+==================  ==================================================================================================
 """
 
 from __future__ import annotations
@@ -41,6 +48,9 @@ BOUNDARIES: Final = (
     "settled",
     "checkpointed",
 )
+"""Those that an input meets."""
+SCHEDULED: Final = ("schedule.due", "schedule.fired")
+"""Those that a schedule meets."""
 
 
 def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
@@ -54,8 +64,8 @@ def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
 turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed
     """
     wanted, colon, count = spec.partition(":")
-    if wanted not in BOUNDARIES:
-        raise ValueError(f"{spec!r} names no boundary; there are: {', '.join(BOUNDARIES)}")
+    if wanted not in (*BOUNDARIES, *SCHEDULED):
+        raise ValueError(f"{spec!r} names no boundary; there are: {', '.join((*BOUNDARIES, *SCHEDULED))}")
     if colon and not (count.isascii() and count.isdigit() and int(count) > 0):
         raise ValueError(f"{spec!r}: behind the colon stands which time it is reached, from 1, for example {wanted}:3")
     left = int(count or 1)
