@@ -128,7 +128,7 @@ def _look(run: RunState, activation: Activation, event: str) -> None:
         return
     ready = _ready(run, activation)
     over = bool(activation.waits) and (len(ready) == len(activation.waits) if activation.mode == "all" else bool(ready))
-    over = over or activation.cancel is not None
+    over = over or (activation.cancel is not None and activation.cancel_at > activation.turn_seen)  # not told yet
     activation.state = next_activation_state(activation.seq, activation.state, event, RESUMABLE if over else SUSPENDED)
     if over:
         activation.results = ready
@@ -143,7 +143,7 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     activation.step, activation.index = fact.step, fact.index
     activation.waits, activation.mode, activation.deadline = fact.waits, fact.mode, fact.deadline
     activation.snapshot, activation.adapter = fact.snapshot, fact.adapter
-    activation.timed_out, activation.results, activation.turn_now = False, (), 0
+    activation.timed_out, activation.results, activation.turn_now, activation.turn_seen = False, (), 0, fact.seen
     activation.failures, activation.retry_at, activation.last_failure = 0, 0, None
     activation.code = fact.code
     if fact.mode == LINEAR:

@@ -145,13 +145,17 @@ class TurnState:
     @property
     def was_cancelled(self) -> bool:
         """Whether this turn was told to end by a cancellation; explicit agents look at it when they are resumed."""
-        return self._cancel_told or (not self.is_linear and self._activation.cancel is not None and self._activation.turns > 0)
+        return self._cancel_told or (not self.is_linear and self._activation.turns > 0 and self._sees_cancel)
+
+    @property
+    def _sees_cancel(self) -> bool:
+        return self._activation.cancel is not None and self._activation.cancel_at <= self.seen
 
     @property
     def is_cancelled_before_it_began(self) -> bool:
         """Nothing to clean up: no turn was committed and nothing is in the journal."""
         activation = self._activation
-        return activation.cancel is not None and not activation.turns and not activation.turn_now
+        return self._sees_cancel and not activation.turns and not activation.turn_now
 
     def deadline_of(self, waits: Sequence[str]) -> int:
         """When a suspension of linear code ends by itself: the agent's ``wait_timeout`` after the last of its waits should have."""

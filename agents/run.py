@@ -89,7 +89,7 @@ class Activation:
     state: ActivationState = QUEUED
     #: ``ctx.now`` of the turn under way, fixed by its first journal entry; 0 until then (S-3.5).
     turn_now: int = 0
-    #: Version of the last event that turn had seen.
+    #: Version of the last event that turn had seen; between turns, that the last one had.
     turn_seen: int = -1
     #: Turns committed.
     turns: int = 0
