@@ -23,7 +23,7 @@ from intentlog.eventlog.printing import on_terminal, say, styled
 ROOT = Path(__file__).resolve().parents[2]
 STREAM = "orders-o-1"
 SEND = ("send", "orders", "o-1", "order.placed", '{"id": "o-1", "customer": "ada@example.org", "cents": 250000}', "--id", "web-1")
-DAY = 8.0
+DAY = 10.0
 """Seconds."""
 PATIENCE = 60.0
 
