@@ -342,6 +342,9 @@ class ActivationFailed:
     retry_at: int | None
     #: Parked, and later inputs of the key wait for it instead of going on (the agent's ``on_parked="wait"``).
     holds: bool = False
+    #: ``ctx.now`` of the turn, and version of the last event it had seen: a replay fails it again as of the same moment.
+    now: int = 0
+    seen: int = -1
 
 
 @event("input.redriven", version=1)

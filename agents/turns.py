@@ -306,7 +306,7 @@ class Turns:
             attempt = activation.failures + 1
             retry_at = agent.retry.retry_at(attempt, problem, self.clock())
             holds = retry_at is None and agent.on_parked == "wait"
-            failed = facts.ActivationFailed(seq, activation.input.input_id, attempt, failure_of(problem), step, index, retry_at, holds)
+            failed = facts.ActivationFailed(seq, activation.input.input_id, attempt, failure_of(problem), step, index, retry_at, holds, ctx.now_us, ctx.seen)
             return self.appends.failure(claim, fresh, self.folders[agent.name], activation, failed, ctx.loads)
 
         # A fold that a refused append was built on has moved past the log; a failure is built on a fresh one.

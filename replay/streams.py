@@ -233,8 +233,8 @@ class _Walk:
                 activation,
                 self.state.begun_with(activation),
                 self.state.stream,
-                activation.turn_now or row[5],
-                activation.turn_seen if activation.turn_now else self.state.version,
+                activation.turn_now or failed.now or row[5],
+                activation.turn_seen if activation.turn_now else failed.seen if failed.now else self.state.version,
                 None,
                 self.log,
             )
