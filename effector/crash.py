@@ -61,7 +61,7 @@ def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
     >>> crash_at("tea.time")
     Traceback (most recent call last):
     ValueError: 'tea.time' names no boundary; there are: input.offered, input.recorded, model.answered, model.journalled, \
-turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed
+turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired
     """
     wanted, colon, count = spec.partition(":")
     if wanted not in (*BOUNDARIES, *SCHEDULED):
