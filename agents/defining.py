@@ -16,10 +16,10 @@ from ..eventlog.errors import InvalidName
 from ..eventlog.names import check_agent
 from .aggregate import Aggregate, check_aggregate
 from .budgets import Budget
-from .schedules import Schedule
 from .errors import DefinitionError
 from .retry import RetryPolicy
 from .run import QUEUE, WHILE_SUSPENDED
+from .schedules import Schedule
 
 ON_PARKED: Final = ("continue", "wait")
 

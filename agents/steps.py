@@ -85,7 +85,14 @@ class Steps(Spending):
         return await self._read(name, plain, encoded, functools.partial(fn, *args), None if timeout is None else timeout.total_seconds(), Any, retry)
 
     async def _read(
-        self, name: str, plain: dict[str, Any], encoded: bytes, call: functools.partial[Any], timeout: float | None, returns: Any, retry: RetryPolicy | None = None
+        self,
+        name: str,
+        plain: dict[str, Any],
+        encoded: bytes,
+        call: functools.partial[Any],
+        timeout: float | None,
+        returns: Any,
+        retry: RetryPolicy | None = None,
     ) -> Any:
         index = self._index
         self._index += 1
