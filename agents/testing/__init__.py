@@ -5,8 +5,9 @@ Names are loaded when they are first asked for, so that the pytest plugin costs 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ...eventlog.lazily import names_of
 
 if TYPE_CHECKING:
     from .answers import ModelCall, NothingScripted, ScriptedModel
@@ -107,14 +108,4 @@ __all__ = [
     "withdrawn",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_of(__name__, _WHERE)
