@@ -171,7 +171,7 @@ class Worker:
     async def _pause(self) -> None:
         wait = self.settings.poll
         if not self._active:
-            wake_at = await _in_thread(lambda: self._log.schedule.next_wake(TURNS))
+            wake_at = await _in_thread(lambda: self._log.schedule.next_wake(TURNS, categories=self._app.agents))
             if wake_at is not None:
                 wait = min(wait, max(0.0, (wake_at - self._log.clock()) / SECOND))
         with contextlib.suppress(TimeoutError):
@@ -207,7 +207,9 @@ class Worker:
 
         def nothing() -> bool:
             schedule = self._log.schedule
-            return schedule.due(TURNS, now=self._log.clock()) == 0 and (not retries or schedule.next_wake(RETRIES) is None)
+            mine = self._app.agents
+            due = schedule.due(TURNS, now=self._log.clock(), categories=mine)
+            return due == 0 and (not retries or schedule.next_wake(RETRIES, categories=mine) is None)
 
         return not self._active and self._schedules.calm and await _in_thread(nothing)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -28,6 +28,7 @@ from .outbox import TYPES, Outbox, Pending
 
 T = TypeVar("T")
 CHECKPOINT: Final = "effector"
+"""Name of the checkpoint of an effector for all categories; one for some of them adds their names."""
 _HELPING: Final = 1000
 """Events read from the tail at once."""
 
@@ -61,7 +62,7 @@ class Counts:
 
 
 class Effector:
-    """Carries out the intents staged on one log with the tools it knows."""
+    """Carries out the intents staged on one log, by agents of ``categories`` (all when empty), with the tools it knows."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Effector:
         *,
         owner: str,
         committer: Committer,
+        categories: Iterable[str] = (),
         settings: EffectorSettings | None = None,
         boundary: Callable[[str, str], None] = lambda name, stream: None,
         on_error: Callable[[str, BaseException], None] = lambda doing, problem: None,
@@ -79,6 +81,9 @@ class Effector:
         self.counts = Counts()
         self._codec, self._tools, self._log, self._owner, self._committer = codec, tools, log, owner, committer
         self._boundary, self._on_error = boundary, on_error
+        # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
+        self._categories = tuple(sorted(set(categories)))
+        self._checkpoint_name = ":".join((CHECKPOINT, *self._categories))
         self._outbox: Outbox | None = None
         self._draining = asyncio.Lock()
         self._lanes: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
@@ -139,13 +144,16 @@ class Effector:
         """Take in everything the log has now."""
         async with self._draining:
             if self._outbox is None:
-                after = await _in_thread(lambda: self._log.checkpoints.load(CHECKPOINT))
+                after = await _in_thread(lambda: self._log.checkpoints.load(self._checkpoint_name))
                 self._outbox, self._saved = Outbox(self._codec, after), after
             outbox = self._outbox
 
             def read() -> tuple[int, list[tuple[StoredEvent, Any]]]:
                 last = self._log.last_position()
-                return last, [(event, outbox.read(event)) for event in self._log.read_all(after=outbox.cursor, upto=last, types=TYPES, limit=_HELPING)]
+                return last, [
+                    (event, outbox.read(event))
+                    for event in self._log.read_all(after=outbox.cursor, upto=last, types=TYPES, categories=self._categories, limit=_HELPING)
+                ]
 
             while True:
                 last, events = await _in_thread(read)
@@ -253,7 +261,7 @@ class Effector:
     async def _checkpoint(self, outbox: Outbox) -> None:
         position = outbox.low_water
         if position > self._saved and (position - self._saved > 500 or not self._lanes):
-            await _in_thread(lambda: self._log.checkpoints.save(CHECKPOINT, position))
+            await _in_thread(lambda: self._log.checkpoints.save(self._checkpoint_name, position))
             self._saved = position
             self._boundary("checkpointed", "")
 

@@ -94,6 +94,7 @@ class Process:
             self.log,
             owner=self.owner,
             committer=committer,
+            categories=self.app.agents,
             settings=self.effector_settings,
             boundary=self.boundary,
             on_error=self.on_error,

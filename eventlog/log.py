@@ -238,11 +238,11 @@ class Schedule(Protocol):
         """Bring a wake-up forward without an event (an operator's doing)."""
         ...
 
-    def next_wake(self, queue: str) -> Micros | None:
+    def next_wake(self, queue: str, *, categories: Iterable[str] = ()) -> Micros | None:
         """The earliest wake-up of a name that nobody holds, or the earliest end of a lease on a due one."""
         ...
 
-    def due(self, queue: str, *, now: Micros) -> int:
+    def due(self, queue: str, *, now: Micros, categories: Iterable[str] = ()) -> int:
         """How many names are due or leased now."""
         ...
 

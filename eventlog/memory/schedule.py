@@ -88,6 +88,8 @@ class MemorySchedule:
             for wake_at, name in found.order:
                 if wake_at > now or len(claims) >= limit:
                     break
+                if wanted and category_of(name) not in wanted:
+                    continue
                 entry = found.entries[name]
                 if not entry.live(now) and (not wanted or category_of(name) in wanted):
                     claims.append(Claim(queue, name, _lease(entry, owner, until), wake_at))
@@ -124,22 +126,28 @@ class MemorySchedule:
         with self._gate:
             self._queue(queue).bring_forward(name, at)
 
-    def next_wake(self, queue: str) -> Micros | None:
+    def next_wake(self, queue: str, *, categories: Iterable[str] = ()) -> Micros | None:
         earliest: Micros | None = None
+        wanted = frozenset(categories)
         with self._gate:
             found = self._queue(queue)
             for wake_at, name in found.order:
                 if earliest is not None and wake_at >= earliest:
                     break
+                if wanted and category_of(name) not in wanted:
+                    continue
                 entry = found.entries[name]
                 moment = wake_at if entry.owner is None else max(wake_at, entry.lease_until)
                 earliest = moment if earliest is None else min(earliest, moment)
         return earliest
 
-    def due(self, queue: str, *, now: Micros) -> int:
+    def due(self, queue: str, *, now: Micros, categories: Iterable[str] = ()) -> int:
+        wanted = frozenset(categories)
         with self._gate:
-            entries = self._queue(queue).entries.values()
-            return sum(entry.live(now) or (entry.wake_at is not None and entry.wake_at <= now) for entry in entries)
+            entries = self._queue(queue).entries.items()
+            return sum(
+                entry.live(now) or (entry.wake_at is not None and entry.wake_at <= now) for name, entry in entries if not wanted or category_of(name) in wanted
+            )
 
     def owners(self) -> set[str]:
         with self._gate:

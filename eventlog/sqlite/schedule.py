@@ -73,12 +73,12 @@ class SqliteSchedule:
         with self._database.write() as connection:
             connection.execute(moving(SOONER, False, 1), (queue, name, at))
 
-    def next_wake(self, queue: str) -> Micros | None:
-        found: Micros | None = self._database.rows(statement("next_wake"), (queue,))[0][0]
+    def next_wake(self, queue: str, *, categories: Iterable[str] = ()) -> Micros | None:
+        found: Micros | None = self._database.rows(*_within(statement("next_wake"), (queue,), categories))[0][0]
         return found
 
-    def due(self, queue: str, *, now: Micros) -> int:
-        return int(self._database.rows(statement("count_due"), (queue, now))[0][0])
+    def due(self, queue: str, *, now: Micros, categories: Iterable[str] = ()) -> int:
+        return int(self._database.rows(*_within(statement("count_due"), (queue, now), categories))[0][0])
 
     def owners(self) -> set[str]:
         return {owner for (owner,) in self._database.rows("SELECT DISTINCT owner FROM schedule WHERE owner IS NOT NULL")}
@@ -92,6 +92,15 @@ class SqliteSchedule:
         """A rollback forgets these again."""
         for name, token in tokens:
             self._database.memo.leases[queue, name] = token
+
+
+def _within(sql: str, values: tuple[Any, ...], categories: Iterable[str]) -> tuple[str, tuple[Any, ...]]:
+    """A statement over one queue, limited to names of these categories where there are any."""
+    wanted = list(dict.fromkeys(categories))
+    if not wanted:
+        return sql, values
+    numbers = ", ".join(f"?{len(values) + place}" for place in range(1, len(wanted) + 1))
+    return sql.replace("queue = ?1", f"queue = ?1 AND substr(name, 1, instr(name, '-') - 1) IN ({numbers})"), (*values, *wanted)
 
 
 def _parts(claims: Sequence[Claim]) -> Iterator[tuple[int, list[Any]]]:

@@ -189,6 +189,27 @@ def next_wake_looks_behind_leases(maker: StoreMaker) -> None:
         assert (3, 2) == (log.schedule.due("q", now=NOON), log.schedule.due("q", now=NOON + 149))
 
 
+def categories_are_counted_apart(maker: StoreMaker) -> None:
+    """``due`` and ``next_wake`` of some categories look at nobody else's names; held ones count under their own."""
+    with fresh(maker) as log:
+        for name, at in (("one-a", NOON + 5), ("two-a", NOON), ("one-b", NOON + 9), ("three-a", NOON + 1)):
+            log.schedule.wake("q", name, at)
+        log.schedule.acquire("q", ["one-b"], "me", now=NOON, until=NOON + 50)
+        due, wake = log.schedule.due, log.schedule.next_wake
+        assert (3, 4, 2, 1, 0) == tuple(
+            due("q", now=at, categories=some)
+            for at, some in ((NOON + 1, ()), (NOON + 9, ()), (NOON + 5, ("one",)), (NOON + 5, ("two", "four")), (NOON + 5, ("four",)))
+        )
+        assert (NOON, NOON + 5, NOON + 1, None) == (
+            wake("q"),
+            wake("q", categories=["one"]),
+            wake("q", categories=["three", "one"]),
+            wake("q", categories=["on"]),
+        )
+        claim(log, now=NOON + 5, lasting=100, categories=("one",))
+        assert NOON + 50 == wake("q", categories=["one"])
+
+
 def eviction_frees_everything_of_one_owner(maker: StoreMaker) -> None:
     """``evict`` ends every lease of a dead owner in every queue at once, and nobody else's; its tokens are stale."""
     with fresh(maker) as log:
@@ -248,6 +269,7 @@ CHECKS = (
     released_names_keep_or_change_their_wake,
     renewed_leases_go_on,
     next_wake_looks_behind_leases,
+    categories_are_counted_apart,
     eviction_frees_everything_of_one_owner,
     claimers_never_share,
     racing_owners_never_both_commit,

@@ -12,7 +12,7 @@ from intentlog.agents import facts
 from intentlog.agents.models import idempotency_key
 from intentlog.agents.turns import Ask, Commit, Turns
 from intentlog.effector import phases
-from intentlog.effector.effector import CHECKPOINT, Effector
+from intentlog.effector.effector import Effector
 from intentlog.eventlog.log import Appended
 
 Plan = Generator[Any, Any, Any]
@@ -90,7 +90,7 @@ def saves_its_checkpoint_before_the_outcome() -> None:
         outbox = await self._drain()
         if outbox.cursor > self._saved:
             self._saved = outbox.cursor
-            await asyncio.to_thread(self._log.checkpoints.save, CHECKPOINT, outbox.cursor)
+            await asyncio.to_thread(self._log.checkpoints.save, self._checkpoint_name, outbox.cursor)
         await go_round(self)
 
     setattr(Effector, "_round", going_round)  # noqa: B010
