@@ -12,8 +12,8 @@ from intentlog.agents.app import runtime_codec
 from intentlog.agents.appends import TURNS
 from intentlog.agents.dead_letters import BlockedStream, ParkedInput, dead_letters, opened, redrive
 from intentlog.agents.errors import InputRefused
-from intentlog.agents.intents import input_event_id
 from intentlog.agents.evolve import take
+from intentlog.agents.intents import input_event_id
 from intentlog.agents.run import RunState
 from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.ids import id_maker
