@@ -80,6 +80,8 @@ def _end(ctx: ActivationContext[Any], result: object) -> TurnEnd:
     closing: facts.Suspended | facts.Completed | facts.Continued
     now, seen, code = ctx.now_us, ctx.seen, ctx.version
     if isinstance(result, Parked):
+        if ctx.is_resume:
+            raise DefinitionError(f"{ctx.stream}: an activation that has ended a turn with Suspend cannot wait at an await; choose one style for an agent")
         closing = facts.Suspended(ctx.seq, now, step, index, result.waits, LINEAR, ctx.deadline_of(result.waits), b"", "", seen, code)
     elif isinstance(result, Suspend):
         if ctx.is_linear:

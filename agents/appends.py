@@ -21,9 +21,9 @@ from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
 from . import facts
 from .intents import fact_id, input_event_id, settlement_event_id
-from .lifecycle import ActivationState
+from .lifecycle import ActivationState, IntentState
 from .requests import TurnEnd
-from .run import Activation, next_attention
+from .run import Activation, RunState, next_attention
 from .streams import Folder, StreamState
 
 TURNS: Final = "turn"
@@ -32,6 +32,8 @@ RETRIES: Final = "retry"
 """Not waited in: holds the streams whose failed turn will be tried again, so that "is anything left to do?" is one question."""
 EFFECTS: Final = "effect"
 """The queue whose leases decide which effector carries out a stream's intents."""
+_NEVER: Final = 2**62
+"""A version that no stream has."""
 
 
 @attrs.frozen
@@ -95,25 +97,26 @@ class Appends:
         that what is live equals what will be read (S-8.1).
         """
         version = state.version
-        events = self._stage((*end.loads, *end.staged), activation, end.arguments)
+        events = self._stage((*end.loads, *_in_time(end.staged, state.run)), activation, end.arguments)
+        events += [self._input(received, activation) for stream, received in end.sends if stream == claim.name]
         _fold(folder, state, events)
         attention = next_attention(state.run)
         wakes = (Wake(TURNS, attention), *((Wake(RETRIES, _next_retry(state)),) if activation.failures else ()))
-        others = (*self._sends(end, activation), *self._reply(claim, activation, end), *self._changes(end, activation))
+        others = (*self._sends(end, activation, claim.name), *self._reply(claim, activation, end), *self._changes(end, activation))
         parts = [StreamAppend(claim.name, events, version, wakes), *others]
         return AppendRequest(parts, (_fence(claim, release=last or attention != 0),))
 
-    def _sends(self, end: TurnEnd, activation: Activation) -> list[StreamAppend]:
-        correlation, causation = activation.input_event_id, trigger(activation)
-        return [
-            StreamAppend(
-                stream,
-                (self.codec.stage(received, event_id=input_event_id(received.input_id), correlation=correlation, causation=causation),),
-                ANY,
-                (Wake(TURNS, end.closing.now, sooner=True),),
-            )
-            for stream, received in end.sends
-        ]
+    def _sends(self, end: TurnEnd, activation: Activation, own: str) -> list[StreamAppend]:
+        wake = Wake(TURNS, end.closing.now, sooner=True)
+        return [StreamAppend(stream, (self._input(received, activation),), ANY, (wake,)) for stream, received in end.sends if stream != own]
+
+    def _input(self, received: facts.InputReceived, activation: Activation) -> NewEvent:
+        event_id, correlation, causation = input_event_id(received.input_id), activation.input_event_id, trigger(activation)
+        return self.codec.stage(received, event_id=event_id, correlation=correlation, causation=causation)
+
+    def is_there(self, stream: str, received: facts.InputReceived, activation: Activation) -> AppendRequest:
+        """Asks whether the input is on its stream already and writes nothing: ids are looked at first, and no stream is that long."""
+        return AppendRequest((StreamAppend(stream, (self._input(received, activation),), _NEVER),))
 
     def _changes(self, end: TurnEnd, activation: Activation) -> list[StreamAppend]:
         """Events of other aggregates, each behind the very version that the turn saw."""
@@ -128,10 +131,12 @@ class Appends:
         asked, closing = activation.input, end.closing
         if not asked.reply_to or not isinstance(closing, facts.Completed):
             return []
-        reply = facts.ReplyReceived(claim.name, asked.input_id, closing.output, closing.cancelled)
-        event_id = fact_id("reply", claim.name, asked.input_id)
+        reply_to, _, first_id = asked.reply_to.partition("\n")
+        input_id = first_id or asked.input_id
+        reply = facts.ReplyReceived(claim.name, input_id, closing.output, closing.cancelled)
+        event_id = fact_id("reply", claim.name, input_id)
         event = self.codec.stage(reply, event_id=event_id, correlation=activation.input_event_id, causation=activation.input_event_id)
-        return [StreamAppend(asked.reply_to, (event,), ANY, (Wake(TURNS, closing.now, sooner=True),))]
+        return [StreamAppend(reply_to, (event,), ANY, (Wake(TURNS, closing.now, sooner=True),))]
 
     def interruption(self, claim: Claim, version: int, activation: Activation, newer: facts.InputReceived) -> tuple[AppendRequest, facts.CancelRequested]:
         """A suspended activation is to end because of a newer input (S-2.4), durable before its code is told."""
@@ -175,6 +180,15 @@ class Appends:
 
 def _next_retry(state: StreamState) -> int | None:
     return min((each.retry_at for each in state.run.open.values() if each.retry_at and each.state is not ActivationState.PARKED), default=None)
+
+
+def _in_time(staged: Sequence[object], run: RunState) -> list[object]:
+    """``staged`` without the withdrawals of intents that were begun, or settled, while the turn was decided."""
+    return [
+        each
+        for each in staged
+        if type(each) is not facts.IntentSettled or each.intent_id not in run.intents or run.intents[each.intent_id].state is IntentState.STAGED
+    ]
 
 
 def _fold(folder: Folder, state: StreamState, events: Sequence[NewEvent]) -> None:

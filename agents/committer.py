@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final, TypeAlias
 
 from ..eventlog.errors import LogUnavailable
@@ -26,12 +26,13 @@ Done: TypeAlias = Callable[[Outcome | None, Exception | None], None]
 class Committer:
     """Belongs to one event loop; one commit at a time."""
 
-    def __init__(self, log: EventLog, *, after_commit: Callable[[list[AppendRequest]], None] | None = None) -> None:
+    def __init__(self, log: EventLog, *, after_commit: Callable[[list[AppendRequest]], None] | None = None, thread: Executor | None = None) -> None:
         self._log = log
         self._requests: list[AppendRequest] = []
         self._waiting: list[Done] = []
         self._busy = False
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        #: Where commits are made: a thread of its own unless given, so that one commit waits for no other work.
+        self._thread = thread or ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._after_commit = after_commit
         self._loop: asyncio.AbstractEventLoop | None = None
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from . import facts
 from .budgets import Spent, spent_on
 from .errors import ImpossibleHistory
-from .intents import input_event_id
+from .intents import input_event_id, is_withdrawal
 from .lifecycle import ActivationState, IntentState, next_activation_state, next_intent_state
 from .loads import forget_loads, loaded, saved, turn_committed
 from .run import LINEAR, Activation, Approval, Epoch, Intent, RunState, Taken
@@ -74,6 +74,8 @@ def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
     intent = _intent(run, fact.intent_id)
     intent.state = next_intent_state(fact.intent_id, intent.state, "intent.settled")
     intent.settled, intent.settled_at = fact, run.at
+    if fact.settled_by == "agent" and is_withdrawal(fact):  # by the very turn that gave up waiting
+        return
     waiting = [a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits]
     for activation in waiting:
         _look(run, activation, "intent.settled")
@@ -100,7 +102,7 @@ def _late(run: RunState, intent: Intent) -> None:
 
 def _armed(run: RunState, fact: facts.TimerArmed, _: int) -> None:
     activation = run.turning(fact.seq, "timer.armed")
-    activation.timers[fact.timer_id] = fact.fires_at
+    activation.timers[fact.timer_id] = activation.armed[fact.step] = fact.fires_at
     activation.kinds[fact.step] = "timer"
 
 
@@ -148,8 +150,11 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     activation.code = fact.code
     if fact.mode == LINEAR:
         activation.epochs.append(
-            Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted), run.spent - activation.spent, len(activation.saves))
+            Epoch(fact.seen, fact.now, fact.step, fact.index, len(activation.emitted), run.spent - activation.spent, len(activation.saves), waits=fact.waits)
         )
+        for wait in fact.waits:
+            if wait.startswith("signal-"):
+                activation.kinds[int(wait.split("-", 3)[2])] = "signal"
     turn_committed(activation)
     ready = _ready(run, activation)
     if run.late and ready:  # waited for after all
@@ -226,7 +231,8 @@ def _failed(run: RunState, fact: facts.ActivationFailed, _: int) -> None:
     activation = run.turning(fact.seq, "activation.failed")
     activation.failures = fact.attempt
     activation.last_failure = fact.failure
-    activation.tools = {index: cached for index, cached in activation.tools.items() if cached.failure is None}
+    kept = activation.index if activation.is_linear else 0  # what committed turns of linear code were told stays
+    activation.tools = {index: cached for index, cached in activation.tools.items() if cached.failure is None or index < kept}
     forget_loads(activation)
     if fact.retry_at is None:
         activation.state = next_activation_state(fact.seq, activation.state, "activation.failed", PARKED)
@@ -264,8 +270,8 @@ def _decided(run: RunState, fact: facts.ApprovalDecided, _: int) -> None:
             continue
         if asked.decided is not None:
             raise ImpossibleHistory(f"approval {fact.approval_id} was decided twice")
-        if fact.digest != asked.requested.digest:
-            raise ImpossibleHistory(f"approval {fact.approval_id} was decided about something else than what was asked (S-7.5)")
+        if fact.digest != asked.requested.digest:  # about something else: no answer to what was asked, which nobody can give now (S-7.5)
+            return
         if activation.timers.pop(fact.approval_id, None) is not None:  # else it had expired: a late answer changes nothing
             asked.decided = fact
             activation.outcomes[fact.approval_id] = run.at
@@ -287,11 +293,13 @@ def _signal_taken(run: RunState, fact: facts.SignalTaken, _: int) -> None:
         raise ImpossibleHistory(f"signal {fact.signal_id} was taken, but it is not there")
     at, signal = run.signals.pop(place)
     activation.taken[fact.step] = Taken(signal, at)
+    activation.kinds[fact.step] = "signal"
 
 
 def _input_sent(run: RunState, fact: facts.InputSent, _: int) -> None:
     activation = run.turning(fact.seq, "input.sent")
     activation.kinds[fact.step] = "send"
+    activation.sent[fact.step] = fact
     activation.children[f"{fact.stream}|{fact.input_id}"] = f"child-{fact.seq}-{fact.step}"
 
 

@@ -35,7 +35,7 @@ class InputReceived:
     #: How ``payload`` is written: ``msgpack`` (canonical, checked at the door) or ``json`` (checked when handled).
     format: str
     payload: bytes
-    #: Stream that is told when the activation completes; empty for nobody.
+    #: Stream that is told when the activation completes; empty for nobody. Continued: a line end and the first input's id follow.
     reply_to: str = ""
 
 

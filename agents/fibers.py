@@ -76,8 +76,8 @@ class Script(Protocol):
         """The wait among ``waits`` whose outcome comes next; an exception for the main fiber; ``None`` when nothing is there."""
         ...
 
-    def next_epoch(self) -> bool:
-        """Go on to what the next turn had seen; ``False`` when there is no later one."""
+    def next_epoch(self, waits: Sequence[str]) -> bool:
+        """Go on from where all fibers wait to what the next turn had seen; ``False`` when there is no later one."""
         ...
 
     def abandoned(self, waits: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ class Script(Protocol):
 
 
 class _Fiber:
-    __slots__ = ("coroutine", "ends", "first", "open", "parent", "place", "wait")
+    __slots__ = ("cancelled", "coroutine", "ends", "first", "open", "parent", "place", "raising", "wait")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], parent: _Fiber | None, place: int) -> None:
         self.coroutine = coroutine
@@ -98,6 +98,10 @@ class _Fiber:
         self.open: list[_Fiber] = []
         self.ends: list[End] = []
         self.first = False
+        #: It lost a race: how it ends is no result any more.
+        self.cancelled = False
+        #: What is thrown into it once its children are over.
+        self.raising: BaseException | None = None
 
 
 class Fibers:
@@ -148,9 +152,7 @@ class Fibers:
 
     def close(self) -> None:
         """Close every coroutine, innermost first. Agent code that will not be closed is left to the collector."""
-        for fiber in [*self._parked, *(fiber for fiber, _, _ in self._ready), self._root]:
-            with contextlib.suppress(BaseException):  # the turn is over: whatever its clean-up raises changes nothing any more
-                fiber.coroutine.close()
+        _close(self._root)
 
     def _take(self, fiber: _Fiber, wanted: object) -> None:
         if isinstance(wanted, WaitFor):
@@ -168,7 +170,8 @@ class Fibers:
     def _serve(self) -> bool:
         """Make the next fiber ready; ``False`` when there is none."""
         while True:
-            found = self._script.next_outcome([fiber.wait for fiber in self._parked])
+            waits = [fiber.wait for fiber in self._parked]
+            found = self._script.next_outcome(waits)
             if isinstance(found, BaseException):
                 self._interrupt(found)
                 return True
@@ -178,47 +181,63 @@ class Fibers:
                 fiber.wait = ""
                 self._ready.append((fiber, None, None))
                 return True
-            if not self._script.next_epoch():
+            if not self._script.next_epoch(waits):
                 return False
 
     def _interrupt(self, error: BaseException) -> None:
-        """Throw ``error`` into the main fiber where it waits; what it had forked is cancelled."""
+        """Throw ``error`` into the main fiber where it waits; what it had forked is cancelled, and cleans up, first."""
         root = self._root
-        self._cancel(root.open)
-        root.open, root.ends = [], []
-        self._parked.pop(root, None)
-        if root.wait:
-            self._script.abandoned([root.wait])
-            root.wait = ""
-        self._ready.append((root, None, error))
+        if root.raising is None:
+            root.raising = error
+        self._stop(root)
 
     def _ended(self, fiber: _Fiber, end: End) -> None:
         parent = fiber.parent
-        if parent is None or fiber not in parent.open:  # cancelled meanwhile
-            return
+        assert parent is not None, "the main fiber has no parent, and its end ends the run"
         parent.open.remove(fiber)
-        parent.ends.append(end)
-        if parent.first and parent.open:
-            losers, parent.open = parent.open, []
-            kept = [entry for entry in self._ready if entry[0] not in losers]
-            self._ready.clear()
-            self._ready.extend(kept)
-            self._cancel(losers)
-        if not parent.open:
+        if not fiber.cancelled:
+            parent.ends.append(end)
+            if parent.first:
+                for loser in list(parent.open):
+                    self._cancel(loser)
+        elif isinstance(end.error, Exception) and isinstance(parent.raising, StepCancelled | None):
+            parent.raising = end.error  # a clean-up that fails is not passed over
+        if parent.open:
+            return
+        if parent.raising is not None:
+            self._throw(parent)
+        else:
             self._ready.append((parent, parent.ends, None))
 
-    def _cancel(self, fibers: Sequence[_Fiber]) -> None:
-        """End fibers and all they forked, innermost first; a cancelled fiber may clean up, but not wait."""
-        for fiber in fibers:
-            self._cancel(fiber.open)
-            fiber.open = []
-            self._parked.pop(fiber, None)
-            try:
-                fiber.coroutine.throw(StepCancelled())
-            except (StepCancelled, StopIteration):
-                pass
-            else:
-                fiber.coroutine.close()
-            if fiber.wait:
+    def _cancel(self, fiber: _Fiber) -> None:
+        """Throw ``StepCancelled`` into a fiber, once all that it forked is over in the same way.
+
+        It may clean up, with steps of its own; whoever forked it goes on when that is done.
+        """
+        fiber.cancelled, fiber.raising = True, StepCancelled()
+        self._stop(fiber)
+
+    def _stop(self, fiber: _Fiber) -> None:
+        if fiber.open:
+            for child in list(fiber.open):
+                self._cancel(child)
+            return
+        self._parked.pop(fiber, None)
+        if fiber.wait:
+            if all(other.wait != fiber.wait for other in self._parked):
                 self._script.abandoned([fiber.wait])
-                fiber.wait = ""
+            fiber.wait = ""
+        for entry in [entry for entry in self._ready if entry[0] is fiber]:
+            self._ready.remove(entry)
+        self._throw(fiber)
+
+    def _throw(self, fiber: _Fiber) -> None:
+        error, fiber.raising = fiber.raising, None
+        self._ready.append((fiber, None, error))
+
+
+def _close(fiber: _Fiber) -> None:
+    for child in fiber.open:
+        _close(child)
+    with contextlib.suppress(BaseException):  # the turn is over: whatever its clean-up raises changes nothing any more
+        fiber.coroutine.close()

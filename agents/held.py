@@ -64,6 +64,8 @@ class TurnState:
         self._deadlines_told = 0
         self._signals_taken: set[str] = set()
         self._withdrawn: set[str] = set()
+        #: Intents that ``perform`` staged: withdrawn when nobody waits for them any more.
+        self._performed: set[str] = set()
         self._patches: dict[str, bool] = {}
         #: Replay knows which guards the recorded turn passed on the new way; ``None``: the turn is being decided now.
         self.guards: frozenset[str] | None = None
@@ -125,9 +127,16 @@ class TurnState:
         return self._activation.timed_out
 
     def outcome(self, intent_id: str) -> EffectResult | None:
-        """The recorded outcome of an intent of this stream, or ``None`` while there is none."""
-        intent = self._run.intents.get(intent_id)
-        return result_of(intent) if intent is not None and intent.settled is not None else None
+        """The recorded outcome of an intent of this stream, or ``None`` while there is none that this turn sees."""
+        intent, sees = self._run.intents.get(intent_id), self._sees()
+        if intent is None or intent.settled is None or intent.settled_at > sees >= 0:
+            return None
+        return result_of(intent)
+
+    def _sees(self) -> int:
+        """Version of the last event that the code now running sees: in a re-run, what the turn now re-run had seen."""
+        epochs = self._activation.epochs
+        return epochs[self._epoch].seen if self._epoch < len(epochs) else self.seen
 
     def _result(self, wait: str, ready: bool) -> EffectResult:
         intent = self._run.intents.get(wait)
@@ -167,7 +176,9 @@ class TurnState:
 
     def next_input(self, payload: Any) -> facts.InputReceived:
         """The input of the activation that continues this one."""
-        return self._definitions.received(f"continued|{self.stream}|{self.seq}", payload, self._activation.input.reply_to)
+        asked = self._activation.input
+        reply_to = f"{asked.reply_to}\n{asked.input_id}" if asked.reply_to and "\n" not in asked.reply_to else asked.reply_to
+        return self._definitions.received(f"continued|{self.stream}|{self.seq}", payload, reply_to)
 
     def position(self) -> tuple[int, int]:
         """The next step's and the next read's ordinals."""

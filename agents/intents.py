@@ -6,6 +6,8 @@ import hashlib
 import uuid
 from typing import Final
 
+from . import facts
+
 NAMESPACE: Final = uuid.UUID("4b5f2c0e-8f0b-5b0a-9d5e-6f2c6a1e9b77")
 """Never changes: every intent id ever minted hangs off it."""
 _NAMESPACE_BYTES: Final = NAMESPACE.bytes
@@ -70,3 +72,13 @@ def settlement_event_id(intent_id: str, attempts: int) -> bytes:
 def fact_id(*parts: object) -> bytes:
     """An event id made of what the event is about, so that writing the same fact again is a duplicate."""
     return hashlib.sha256("|".join(map(str, parts)).encode()).digest()[:16]
+
+
+def withdrawn(intent_id: str) -> facts.IntentSettled:
+    """The settlement of an intent that its own agent takes back before anybody attempted it: a part of a turn, not an arrival."""
+    return facts.IntentSettled(intent_id, CANCELLED, settled_by="agent", reason="nobody waits for it any more")
+
+
+def is_withdrawal(fact: facts.IntentSettled) -> bool:
+    """Whether the settlement is a ``withdrawn``."""
+    return fact == withdrawn(fact.intent_id)

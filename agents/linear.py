@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from ..eventlog.clock import from_datetime, from_timedelta
+from ..eventlog.clock import from_datetime, from_timedelta, to_datetime
 from ..eventlog.names import stream_name
 from . import facts
 from .compare import first_difference
@@ -58,7 +58,11 @@ class LinearSteps(Steps):
     ) -> Any:
         """Have an effect carried out and wait for its value. Raises ``EffectFailed`` (its subclass says how it ended)."""
         found = used if isinstance(used, Tool) else self._definitions.tools.named(used)
+        step = self.step_index
         intent_id = self.act(found, args, ttl=ttl, key=key, **named)
+        known = self._new_intents.get(intent_id) or self._run.intents[intent_id]
+        if (known.seq, known.step) == (self.seq, step):
+            self._performed.add(intent_id)
         await wait_for(intent_id)
         return self._definitions.value(self._result(intent_id, True).value, found.returns)
 
@@ -79,6 +83,9 @@ class LinearSteps(Steps):
         step = self._step("timer", shown)
         timer_id = f"timer-{self.seq}-{step}"
         if self._is_recorded(step, "timer", shown):
+            recorded = self._activation.armed[step]
+            if recorded != fires_at:
+                self._fail(StepDrift(f"{self._place(step)} (timer)", str(to_datetime(recorded)), f"{to_datetime(fires_at)} ({shown})", "fires_at"))
             return timer_id
         self.staged.append(facts.TimerArmed(timer_id, self.seq, step, fires_at))
         self._new_timers.append(timer_id)
@@ -136,9 +143,9 @@ class LinearSteps(Steps):
         """Send an input to another key as part of this turn's append; its input id."""
         return self._send(agent, key, payload, id, "")[1]
 
-    async def call(self, agent: str, key: str, payload: Any, *, id: str | None = None) -> Any:
+    async def call(self, agent: str, key: str, payload: Any) -> Any:
         """Send an input to another key and wait for what its activation ends with. Raises ``ActivationCancelled`` when it was cancelled."""
-        step, input_id = self._send(agent, key, payload, id, self.stream)
+        step, input_id = self._send(agent, key, payload, None, self.stream)
         wait = f"child-{self.seq}-{step}"
         await wait_for(wait)
         reply = self._activation.replies[wait]
@@ -154,8 +161,14 @@ class LinearSteps(Steps):
         input_id = id or f"{self.stream}|{self.seq}|{step}"
         received = self._definitions.received(input_id, payload, reply_to)
         digest = content_digest(stream, self._definitions.codec.encode_value(received, facts.InputReceived))
-        if not self._is_recorded(step, "send", stream):
-            self.staged.append(facts.InputSent(self.seq, step, stream, input_id, digest))
+        sent = facts.InputSent(self.seq, step, stream, input_id, digest)
+        if self._is_recorded(step, "send", stream):
+            recorded = self._activation.sent[step]
+            if recorded != sent:
+                difference = first_difference(recorded, sent)
+                self._fail(StepDrift(f"{self._place(step)} (send)", difference.left, difference.right, difference.path))
+        else:
+            self.staged.append(sent)
             self.sends.append((stream, received))
         return step, input_id
 

@@ -7,7 +7,7 @@ and it is run again with what is there now. A handle is good for the turn it was
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import attrs
@@ -232,11 +232,11 @@ class OtherSteps(LinearSteps):
                 found.append((fact, Change(stream, entry.version, tuple(encoded))))
         return found
 
-    def next_epoch(self) -> bool:
+    def next_epoch(self, waits: Sequence[str]) -> bool:
         """See ``Script``; what a committed turn saved must be saved again, and what it loaded is no longer to be changed."""
         if self._in_past and (self._others is not None or self._earlier or self._activation.saves):
             self._match_saves([fact for fact, _ in self._collect()])
-        went_on = super().next_epoch()
+        went_on = super().next_epoch(waits)
         if went_on and self._others is not None:
             for entry in self._others.values():
                 entry.held.closed = True

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import facts
+from ..eventlog.clock import to_datetime
 from .errors import ActivationCancelled, EffectTimedOut, StepDrift, TurnOver
 from .held import TurnState
-from .intents import CANCELLED
+from .intents import withdrawn
 from .lifecycle import IntentState
 
 
@@ -28,6 +28,8 @@ class Recorded(TurnState):
         """The next step's ordinal; raises ``StepDrift`` when another kind of step is recorded there."""
         if self.sealed:
             raise TurnOver
+        if self.fault is not None:  # caught, and gone on from: nothing more may be asked or paid for
+            raise self.fault
         step = self.step_index
         self.step_index += 1
         recorded = self._activation.kinds.get(step)
@@ -39,9 +41,26 @@ class Recorded(TurnState):
         if kind == "model call":
             asked = self._activation.models.get(step)
             return f"a model call ({asked.request.model})" if asked is not None else "a model call refused for its budget"
+        if kind == "timer" and step in self._activation.armed:
+            return f"timer for {to_datetime(self._activation.armed[step])}"
+        if kind == "approval":
+            return f"approval {next((each.requested.question for each in self._activation.approvals.values() if each.requested.step == step), '')!r:.80}"
+        if kind == "send" and step in self._activation.sent:
+            return f"send {self._activation.sent[step].stream}"
+        if kind == "signal":
+            return f"signal {self._waited_for(step)}"
         intents = self._run.intents
         tool = next((intents[i].tool for i in self._activation.intents if i in intents and intents[i].step == step), "")
         return f"{kind} {tool}".rstrip()
+
+    def _waited_for(self, step: int) -> str:
+        """The name of the signal that the step at ``step`` got or waited for."""
+        taken = self._activation.taken.get(step)
+        if taken is not None:
+            return taken.signal.name
+        begin = f"signal-{self.seq}-{step}-"
+        waits = (wait for epoch in self._activation.epochs for wait in epoch.waits)
+        return next((wait.removeprefix(begin) for wait in waits if wait.startswith(begin)), "")
 
     def _is_recorded(self, step: int, kind: str, shown: str) -> bool:
         """Whether an earlier turn staged this step; raises ``StepDrift`` when it should have and did not."""
@@ -63,10 +82,6 @@ class Recorded(TurnState):
         raise fault
 
     # ── the script of the fibers ────────────────────────────────────────────────────────────────────────────────────
-
-    def _sees(self) -> int:
-        epochs = self._activation.epochs
-        return epochs[self._epoch].seen if self._epoch < len(epochs) else self.seen
 
     def next_outcome(self, waits: Sequence[str]) -> str | BaseException | None:
         """See ``Script``."""
@@ -94,7 +109,7 @@ class Recorded(TurnState):
                 return next((at for at, signal in self._run.signals if signal.name == name and signal.signal_id not in self._signals_taken), None)
         return self._run.resolved_at(self._activation, wait)
 
-    def next_epoch(self) -> bool:
+    def next_epoch(self, waits: Sequence[str]) -> bool:
         """See ``Script``; raises ``StepDrift`` when the code is not where the recorded turn had stopped."""
         if not self._in_past:
             return False
@@ -109,6 +124,15 @@ class Recorded(TurnState):
                     next(name for name, a, b in zip(("steps", "reads", "events"), there, here, strict=True) if a != b),
                 )
             )
+        if tuple(waits) != epoch.waits:
+            self._fail(
+                StepDrift(
+                    f"{self.stream}, activation {self.seq}, turn {self._epoch}",
+                    f"it waited for {', '.join(map(self._wait_shown, epoch.waits))}",
+                    f"it waits for {', '.join(map(self._wait_shown, waits))}",
+                    "waits",
+                )
+            )
         self._epoch += 1
         epochs = self._activation.epochs
         self.now_us = epochs[self._epoch].now if self._epoch < len(epochs) else self._live_now
@@ -120,14 +144,24 @@ class Recorded(TurnState):
     def abandoned(self, waits: Sequence[str]) -> None:
         """See ``Script``: an intent nobody attempted yet is withdrawn; one under way ends by itself and is late (S-7.4)."""
         for wait in waits:
+            if wait not in self._performed or self._in_past:  # what ``act`` staged is to happen whether or not somebody waits
+                continue
             intent = self._run.intents.get(wait)
             untouched = wait in self._new_intents if intent is None else intent.state is IntentState.STAGED
             if untouched and wait not in self._withdrawn:
                 self._withdrawn.add(wait)
-                self.staged.append(facts.IntentSettled(wait, CANCELLED, settled_by="agent", reason="nobody waits for it any more"))
+                self.staged.append(withdrawn(wait))
+
+    def _wait_shown(self, wait: str) -> str:
+        known = self._run.intents.get(wait) or self._new_intents.get(wait)
+        return f"{known.tool} (step {known.step})" if known is not None else wait
 
     def unreached(self) -> StepDrift | None:
-        """A recorded answer beyond where the turn ended: the code took another path than the one that was paid for."""
+        """Something recorded beyond where the turn ended: the code took another path than the one that was committed or paid for."""
+        if self._in_past:
+            epoch = self._activation.epochs[self._epoch]
+            recorded = f"it waited for {', '.join(map(self._wait_shown, epoch.waits))}"
+            return StepDrift(f"{self.stream}, activation {self.seq}, turn {self._epoch}", recorded, "the activation ends", "the steps taken")
         step = next((s for s in sorted(self._activation.models) if s >= self.step_index), None)
         if step is not None:
             return StepDrift(self._place(step), f"a model call ({self._activation.models[step].request.model})", "the turn ended before this step")

@@ -59,6 +59,8 @@ class Epoch:
     others: Spent = UNSPENT
     #: Saves of other aggregates until then.
     saved: int = 0
+    #: What it waited for.
+    waits: tuple[str, ...] = ()
 
 
 @attrs.define
@@ -116,6 +118,9 @@ class Activation:
     code: int = 0
     #: Kinds of the recorded steps: step → ``intent``, ``timer``, …
     kinds: dict[int, str] = attrs.field(factory=dict)
+    #: Moments of the recorded timers, and the recorded sends: by step.
+    armed: dict[int, int] = attrs.field(factory=dict)
+    sent: dict[int, facts.InputSent] = attrs.field(factory=dict)
     epochs: list[Epoch] = attrs.field(factory=list)
     #: Domain events of its committed turns, in order: (type, bytes).
     emitted: list[tuple[str, bytes]] = attrs.field(factory=list)

@@ -94,6 +94,10 @@ class Steps(Spending):
         returns: Any,
         retry: RetryPolicy | None = None,
     ) -> Any:
+        if self.sealed:
+            raise TurnOver
+        if self.fault is not None:
+            raise self.fault
         index = self._index
         self._index += 1
         digest = content_digest(name, encoded)
@@ -101,8 +105,6 @@ class Steps(Spending):
         if cached is None and self._activation.stale_reads:
             aside = self._activation.stale_reads.get(index)
             cached = aside if aside is not None and aside.digest == digest else None
-        if self.sealed:
-            raise TurnOver
         if cached is None and index < self._frontier[1]:
             raise Unencodable(f"no value of read {index} ({name}) is recorded: it could not be")
         if cached is None:
@@ -138,6 +140,8 @@ class Steps(Spending):
         intent_id = intent_id_for(self.stream, self.seq, step) if key is None else keyed_intent_id(self.stream, found.name, _business_key(key))
         known = self._new_intents.get(intent_id) or self._run.intents.get(intent_id)
         if known is not None:
+            if known.tool != found.name:
+                self._fail(IntentDrift(f"{self._place(step)} ({found.name})", known.tool, found.name, "tool"))
             if known.digest != digest:
                 self._differs(step, key, found.name, known.args, plain)
             if intent_id not in self._new_intents and known.seq != self.seq:
@@ -169,6 +173,8 @@ class Steps(Spending):
         """Arm a timer that the next ``Suspend`` waits for, and return its id."""
         step = self._step("timer", str(after))
         timer_id = f"timer-{self.seq}-{step}"
+        if self._activation.is_linear and self._is_recorded(step, "timer", str(after)):
+            return timer_id
         self.staged.append(facts.TimerArmed(timer_id, self.seq, step, self.now_us + from_timedelta(after)))
         self._new_timers.append(timer_id)
         return timer_id

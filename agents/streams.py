@@ -37,6 +37,10 @@ class StreamState:
     #: The aggregate as it was before the append that is being taken in.
     before: Any = None
 
+    def take_over(self, fresh: StreamState) -> None:
+        """Become what ``fresh`` is."""
+        self.run, self.state, self.version, self.bases = fresh.run, fresh.state, fresh.version, fresh.bases
+
     def begun_with(self, activation: Activation) -> Any:
         """The aggregate that the activation's code starts with."""
         return self.bases.get(activation.seq, self.state) if activation.is_linear else self.state

@@ -13,7 +13,6 @@ The crash argument, boundary by boundary (``Boundary`` names are those tests and
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -30,7 +29,7 @@ from .app import App
 from .appends import Appends, only_arrivals
 from .context import ActivationContext
 from .definitions import Definitions
-from .errors import AggregateContended, AggregateExists, DefinitionError, ImpossibleHistory, Superseded, TurnTimedOut
+from .errors import AggregateContended, AggregateExists, DefinitionError, ImpossibleHistory, InputRefused, Superseded, TurnTimedOut
 from .evolve import take
 from .failures import failure_of
 from .lifecycle import ActivationState
@@ -195,8 +194,7 @@ class Turns:
                 end = yield from self._drive(claim, state, ctx)
                 self.boundary("turn.decided", claim.name)
                 try:
-                    appended = functools.partial(self._appended, claim, folder, seq, end, last)
-                    yield from self._commit(state, appended, ends_turn=True)
+                    yield from self._append(claim, state, folder, seq, end, last)
                     break
                 except _Moved as moved:
                     _check_moved(moved.stream, ctx, moves)
@@ -217,13 +215,10 @@ class Turns:
             state.snapshot_version = state.version
         return 1
 
-    def _appended(self, claim: Claim, folder: Folder, seq: int, end: TurnEnd, last: bool, fresh: StreamState) -> AppendRequest:
-        return self.appends.turn(claim, fresh, folder, fresh.run.open[seq], end, last)
-
     def _again(self, state: StreamState, seq: int, now: int, definitions: Definitions) -> Generator[Action, Any, ActivationContext[Any]]:
         """The same turn once more, over what is in the log now."""
         fresh: StreamState = yield Load(state.stream)
-        state.run, state.state, state.version, state.bases = fresh.run, fresh.state, fresh.version, fresh.bases
+        state.take_over(fresh)
         activation = state.run.open.get(seq)
         if activation is None or activation.state in _WAITING:
             raise Superseded(f"{state.stream}: activation {seq} went on elsewhere")
@@ -231,6 +226,43 @@ class Turns:
         ctx = _context(definitions, state, activation, now)
         ctx.reload = True
         return ctx
+
+    def _append(self, claim: Claim, state: StreamState, folder: Folder, seq: int, end: TurnEnd, last: bool) -> Generator[Action, Any, None]:
+        """The turn's append, behind what arrived meanwhile."""
+        turns = state.run.open[seq].turns
+        while True:
+            base, activation = state.version, state.run.open.get(seq)
+            if activation is None or activation.turns != turns:
+                raise Superseded(f"{claim.name}: activation {seq} went on without this worker")
+            request = self.appends.turn(claim, state, folder, activation, end, last)
+            outcome: Outcome = yield Commit(request, True)
+            if not isinstance(outcome, LogError):
+                state.version = base + len(request.parts[0].events)
+                return
+            if isinstance(outcome, EventIdConflict):
+                end = yield from self._undisputed(state, base, activation, end, outcome)
+            else:
+                yield from self._behind(state, outcome)
+
+    def _undisputed(self, state: StreamState, base: int, activation: Activation, end: TurnEnd, outcome: EventIdConflict) -> Generator[Action, Any, TurnEnd]:
+        """The turn without what is there already: an input that was sent before; and behind the attempt at an intent that it withdraws.
+
+        Raises ``InputRefused`` for an input whose id was used with another payload (S-2.2), ``Superseded`` when that explains nothing.
+        """
+        kept = []
+        for stream, received in end.sends:
+            found: Outcome = yield Commit(self.appends.is_there(stream, received, activation))
+            if isinstance(found, EventIdConflict):
+                raise InputRefused(
+                    f"ctx.send: input id {received.input_id!r} was used on {stream} before with another payload; send another input under a new id"
+                )
+            if not isinstance(found, Duplicate):
+                kept.append((stream, received))
+        fresh: StreamState = yield Load(state.stream)
+        if len(kept) == len(end.sends) and fresh.version == base:
+            _lost(outcome)
+        state.take_over(fresh)
+        return attrs.evolve(end, sends=tuple(kept))
 
     def _drive(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any]) -> Generator[Action, Any, TurnEnd]:
         """Answer the core's requests until it returns."""
@@ -313,7 +345,7 @@ class Turns:
         fresh: StreamState = yield Load(state.stream)
         yield from self._commit(fresh, build)
 
-    def _commit(self, state: StreamState, build: Callable[[StreamState], AppendRequest], *, ends_turn: bool = False) -> Generator[Action, Any, AppendRequest]:
+    def _commit(self, state: StreamState, build: Callable[[StreamState], AppendRequest]) -> Generator[Action, Any, AppendRequest]:
         """Append what ``build`` makes of the state, behind arrivals if need be; raises ``Superseded`` when the key was lost.
 
         The append is atomic and versioned, so a crash anywhere here leaves either all of it or nothing (S-3.2).
@@ -321,7 +353,7 @@ class Turns:
         while True:
             base = state.version
             request = build(state)
-            outcome: Outcome = yield Commit(request, ends_turn)
+            outcome: Outcome = yield Commit(request)
             if not isinstance(outcome, LogError):
                 state.version = base + len(request.parts[0].events)
                 return request
@@ -334,7 +366,7 @@ class Turns:
         if not isinstance(outcome, WrongExpectedVersion) or not only_arrivals(outcome.events):
             _lost(outcome)
         fresh: StreamState = yield Load(state.stream)
-        state.run, state.state, state.version, state.bases = fresh.run, fresh.state, fresh.version, fresh.bases
+        state.take_over(fresh)
 
 
 def _due(activation: Activation, now: int) -> list[facts.TimerFired]:

@@ -175,7 +175,8 @@ class Worker:
             if wake_at is not None:
                 wait = min(wait, max(0.0, (wake_at - self._log.clock()) / SECOND))
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wakeup.wait(), max(wait, 0.001))
+            async with asyncio.timeout(max(wait, 0.001)):  # not wait_for, which before 3.12 may swallow a cancellation
+                await self._wakeup.wait()
         self._wakeup.clear()
 
     async def _renew(self) -> None:

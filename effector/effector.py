@@ -137,7 +137,8 @@ class Effector:
         await self._checkpoint(outbox)
         if not began:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wakeup.wait(), self.settings.poll)
+                async with asyncio.timeout(self.settings.poll):  # not wait_for, which before 3.12 may swallow a cancellation
+                    await self._wakeup.wait()
             self._wakeup.clear()
 
     async def _drain(self) -> Outbox:

@@ -6,7 +6,7 @@ Equal canonical bytes are equal events; only where the bytes differ are both sid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -64,9 +64,12 @@ def _differ(codec: Codec, version: int, kind: str, schema: int, data: bytes, new
     return Mismatch(version, kind, step, subject, found.left, found.right, found.path)
 
 
+_STEPS: Final = (facts.IntentStaged, facts.TimerArmed, facts.Traced, facts.ApprovalRequested, facts.InputSent, facts.SignalTaken)
+
+
 def step_of(event: object) -> int:
     """The step an event was staged at, or -1."""
-    return event.step if isinstance(event, facts.IntentStaged | facts.TimerArmed | facts.Traced) else -1
+    return event.step if isinstance(event, _STEPS) else -1
 
 
 def subject_of(event: object) -> str:

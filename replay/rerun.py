@@ -26,7 +26,7 @@ from ..eventlog.log import EventLog
 from .compare import Encoded
 
 #: The end of ``Drift.place``; what stands before it is a stream, which may hold anything.
-_PLACE: Final = re.compile(r", activation \d+, (?P<kind>step|read) (?P<number>\d+)(?: \((?P<subject>[^()]*)\))?\Z")
+_PLACE: Final = re.compile(r", activation \d+, (?P<kind>step|read|turn|event) (?P<number>\d+)(?: \((?P<subject>[^()]*)\))?\Z")
 
 
 @attrs.frozen
@@ -164,6 +164,8 @@ def describe_drift(drift: Drift) -> Described:
     found = _PLACE.search(drift.place)
     assert found is not None, drift.place
     number = int(found["number"])
+    if found["kind"] in ("turn", "event"):
+        return Described((found["kind"], number), -1, f"{found['kind']} {number}", drift.recorded, drift.decided, drift.field)
     if found["kind"] == "read":
         return Described(("read", number), -1, f"read {number}", drift.recorded, drift.decided, drift.field)
     subject = found["subject"] or ("model call" if drift.recorded.startswith("a model call") else "")

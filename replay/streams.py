@@ -15,6 +15,7 @@ from ..agents import facts
 from ..agents.app import App
 from ..agents.definitions import Definitions
 from ..agents.errors import ImpossibleHistory
+from ..agents.intents import is_withdrawal
 from ..agents.lifecycle import ActivationState
 from ..agents.requests import NeedModel, Request
 from ..agents.run import Activation
@@ -85,7 +86,7 @@ class _Walk:
 
     def take(self, row: Row) -> None:
         kind = row[1]
-        if kind in _ARRIVALS:
+        if kind in _ARRIVALS and not (kind == "intent.settled" and is_withdrawal(self._decode(row))):
             self._arrival(row)
         elif kind in _JOURNAL:
             self._entry(row)
