@@ -12,6 +12,10 @@ from typing import Any, Final
 import attrs
 
 from ..eventlog.registry import event
+from .facts_beside import AggregateLoaded as AggregateLoaded  # noqa: PLC0414 - its readers find it here
+from .facts_beside import AggregateSaved as AggregateSaved  # noqa: PLC0414 - its readers find it here
+from .facts_beside import BudgetRaised as BudgetRaised  # noqa: PLC0414 - its readers find it here
+from .facts_beside import BudgetReached as BudgetReached  # noqa: PLC0414 - its readers find it here
 from .models import ModelRequest, ModelResponse
 
 
@@ -257,32 +261,6 @@ class ReplyReceived:
     cancelled: bool = False
 
 
-@event("aggregate.loaded", version=1)
-class AggregateLoaded:
-    """Another aggregate as the turn saw it: a re-run and a replay see the same. Written with the next thing that is written."""
-
-    seq: int
-    step: int
-    #: Reads taken before it.
-    index: int
-    stream: str
-    #: Of the last event that was seen; -1 for none.
-    version: int
-
-
-@event("aggregate.saved", version=1)
-class AggregateSaved:
-    """Events for another aggregate's stream, appended there by the same append."""
-
-    seq: int
-    stream: str
-    #: Of the first of them.
-    version: int
-    types: tuple[str, ...]
-    #: Digest of all of them.
-    digest: bytes
-
-
 @event("cancel.requested", version=1)
 class CancelRequested:
     """An activation is to end, after cleaning up."""
@@ -298,35 +276,6 @@ class Patched:
 
     seq: int
     name: str
-
-
-@event("budget.reached", version=1)
-class BudgetReached:
-    """A model call was not made, because nothing was left for it; the agent's code went on without."""
-
-    seq: int
-    step: int
-    #: Of the request that was not sent.
-    digest: bytes
-    #: ``activation`` or ``key``.
-    per: str
-    tokens: int
-    #: Money in 10⁻¹² of the currency.
-    picos: int
-    #: ``None``: no limit of this kind.
-    limit_tokens: int | None
-    limit_picos: int | None
-
-
-@event("budget.raised", version=1)
-class BudgetRaised:
-    """The agent was allowed more (``ctx.raise_budget``)."""
-
-    seq: int
-    step: int
-    per: str
-    tokens: int
-    picos: int
 
 
 @event("activation.failed", version=1)

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from .errors import AgentExited, Superseded
+from .errors import AgentExited, Superseded, TurnOver
+from .failures import failure_of
 from .requests import REQUESTS, Request
 
 
@@ -133,10 +134,10 @@ class Fibers:
                     if fiber is root:
                         raise
                     self._ended(fiber, End(fiber.place, None, raised))
-                except (GeneratorExit, KeyboardInterrupt, Superseded):
+                except (Superseded, TurnOver):
                     raise
                 except BaseException as raised:  # it would end the worker, and with it every other key's turn
-                    raise AgentExited(f"agent code raised {type(raised).__name__}: {raised}") from raised
+                    raise AgentExited(f"agent code raised {type(raised).__name__}: {failure_of(raised).message}") from raised
                 else:
                     if isinstance(wanted, REQUESTS):
                         try:

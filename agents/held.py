@@ -47,6 +47,10 @@ class TurnState:
         self.arguments: dict[str, bytes] = {}
         #: A fault that agent code must not survive by catching it.
         self.fault: BaseException | None = None
+        self._begin(definitions, run, activation, now)
+
+    def _begin(self, definitions: Definitions, run: RunState, activation: Activation, now: int) -> None:
+        """What only the steps look at."""
         self._definitions = definitions
         self._run = run
         self._activation = activation

@@ -215,6 +215,8 @@ class Ending(BaseException):
         ValueError("\ud800 and \x00"),
         ExceptionGroup("several", [ValueError("a")]),
         SystemExit(3),
+        GeneratorExit(),
+        KeyboardInterrupt(),
         asyncio.CancelledError(),
         Ending("all"),
     ],

@@ -1,0 +1,63 @@
+"""The runtime's events about what stands beside a turn: other aggregates and budgets.
+
+The rules of ``facts`` hold here too, and its readers find these names there.
+"""
+
+from __future__ import annotations
+
+from ..eventlog.registry import event
+
+
+@event("aggregate.loaded", version=1)
+class AggregateLoaded:
+    """Another aggregate as the turn saw it: a re-run and a replay see the same. Written with the next thing that is written."""
+
+    seq: int
+    step: int
+    #: Reads taken before it.
+    index: int
+    stream: str
+    #: Of the last event that was seen; -1 for none.
+    version: int
+
+
+@event("aggregate.saved", version=1)
+class AggregateSaved:
+    """Events for another aggregate's stream, appended there by the same append."""
+
+    seq: int
+    stream: str
+    #: Of the first of them.
+    version: int
+    types: tuple[str, ...]
+    #: Digest of all of them.
+    digest: bytes
+
+
+@event("budget.reached", version=1)
+class BudgetReached:
+    """A model call was not made, because nothing was left for it; the agent's code went on without."""
+
+    seq: int
+    step: int
+    #: Of the request that was not sent.
+    digest: bytes
+    #: ``activation`` or ``key``.
+    per: str
+    tokens: int
+    #: Money in 10⁻¹² of the currency.
+    picos: int
+    #: ``None``: no limit of this kind.
+    limit_tokens: int | None
+    limit_picos: int | None
+
+
+@event("budget.raised", version=1)
+class BudgetRaised:
+    """The agent was allowed more (``ctx.raise_budget``)."""
+
+    seq: int
+    step: int
+    per: str
+    tokens: int
+    picos: int
