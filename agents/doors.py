@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..eventlog.events import NewEvent
 from .app import App, Input
 from .errors import InputRefused
+from .facts import FACTS
 from .sending import json_input, typed_input
 
 
@@ -15,7 +16,8 @@ def checked_json(app: App, agent: str, key: str, kind: str, text: str | bytes, i
     """
     app.agent(agent)
     if kind and app.registry.get(kind) is None:
-        known = ", ".join(sorted(entry.name for entry in app.registry if entry.cls.__module__ != "intentlog.agents.facts")) or "none"
+        own = {each.__event_type__ for each in FACTS}
+        known = ", ".join(sorted(entry.name for entry in app.registry if entry.name not in own)) or "none"
         raise InputRefused(f"this app has no event type {kind!r}; it has: {known}. For a plain value leave the type out")
     stream, event = plain_json(app, agent, key, kind, text, input_id)
     _check_fit(app, agent, event)

@@ -25,12 +25,19 @@ def load_app(spec: str | None) -> App:
         raise click.UsageError(f"{spec!r} names no app. It must be module:attribute, for example refunds:app for `app` in refunds.py.")
     value: object = _imported(spec, name)
     for part in attribute.split("."):
-        if not hasattr(value, part):
-            raise click.UsageError(f"{spec!r}: the module {name} has no {attribute!r}.{_apps_of(value)}")
-        value = getattr(value, part)
+        value = _part_of(spec, name, attribute, value, part)
     if not isinstance(value, App):
         raise click.UsageError(f"{spec!r} is no App but of type {type(value).__name__}. Build one: app = App(agents=[…]).{_apps_of(sys.modules[name])}")
     return value
+
+
+def _part_of(spec: str, name: str, attribute: str, value: object, part: str) -> object:
+    try:
+        return getattr(value, part)
+    except AttributeError as problem:
+        raise click.UsageError(f"{spec!r}: the module {name} has no {attribute!r}.{_apps_of(value)}") from problem
+    except BaseException as problem:  # a module's own __getattr__
+        raise CouldNot(f"{spec!r}: looking for {part!r} in {name} failed with {type(problem).__name__}: {_said(problem)}{_place(problem)}.") from problem
 
 
 def _imported(spec: str, name: str) -> object:
@@ -46,10 +53,19 @@ def _imported(spec: str, name: str) -> object:
                 f"{spec!r}: there is no module {missing!r}, neither in {folder} nor installed. Go to its folder, or install it."
             ) from problem
         raise CouldNot(f"{spec!r}: {name} imports {missing!r}, which is not installed{_place(problem)}.") from problem
-    except Exception as problem:  # whatever the module's own code raises
+    except BaseException as problem:  # whatever the module's own code raises: sys.exit(0) there is no success of the command
+        said = _said(problem)
         raise CouldNot(
-            f"{spec!r}: importing {name} failed with {type(problem).__name__}: {problem}{_place(problem)}. EVENTLOG_DEBUG=1 shows the traceback."
+            f"{spec!r}: importing {name} failed with {type(problem).__name__}{f': {said}' if said else ''}{_place(problem)}. "
+            "EVENTLOG_DEBUG=1 shows the traceback."
         ) from problem
+
+
+def _said(problem: BaseException) -> str:
+    try:
+        return str(problem)
+    except BaseException as worse:  # the module's own code again
+        return f"(its text cannot be had: {type(worse).__name__})"
 
 
 def _place(problem: BaseException) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import click
 
 from ...agents import facts
 from ...agents.app import runtime_codec
@@ -25,6 +26,8 @@ from .servers import Ledger, servers
 
 STREAM: Final = "accounts-acct-42"
 SEND: Final = ("send", "accounts", "acct-42", "refund.asked", '{"order_id": "o-1", "cents": 4200}', "--id", "order-o-1")
+SCRIPT: Final = "refunds.py"
+DATABASE: Final = "eventlog.db"
 _PATIENCE: Final = 60.0
 
 
@@ -36,7 +39,7 @@ def tell(keep: str | None) -> int:
     """The demo, in the folder ``keep`` or in one that is gone afterwards; the exit code."""
     began = time.monotonic()
     if keep is not None:
-        Path(keep).mkdir(parents=True, exist_ok=True)
+        _make_room(Path(keep))
         code = _told(Path(keep))
     else:
         with tempfile.TemporaryDirectory(prefix="eventlog-demo-") as folder:
@@ -45,6 +48,21 @@ def tell(keep: str | None) -> int:
         say()
         say(styled(f"All of it held, in {time.monotonic() - began:.1f} s.", bold=True) + (f" Look around in {keep}." if keep else ""))
     return code
+
+
+def _make_room(folder: Path) -> None:
+    """The folder, made unless it is there; what lies in it is somebody's, so nothing is written over (usage error)."""
+    taken = sorted(each for each in (SCRIPT, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm") if os.path.lexists(folder / each))
+    if taken:
+        raise click.UsageError(f"--keep {folder}: it holds {' and '.join(taken)} already; the demo writes over nothing. Name a folder that is new or empty.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        raise click.UsageError(
+            f"--keep {folder}: the demo cannot write there: {problem.strerror or problem}. Name a folder that you may make, or leave --keep out."
+        ) from problem
 
 
 def _told(folder: Path) -> int:
@@ -70,8 +88,8 @@ class Story:
 
     def tell(self) -> None:
         """All the steps; raises ``NotSo`` at the first that does not hold."""
-        (self.folder / "refunds.py").write_text(files(__package__).joinpath("refunds.py").read_text("utf-8"), "utf-8")
-        say(f"The agent is {self.folder / 'refunds.py'}; a model and a bank are on a loopback port.")
+        (self.folder / SCRIPT).write_text(files(__package__).joinpath(SCRIPT).read_text("utf-8"), "utf-8")
+        say(f"The agent is {self.folder / SCRIPT}; a model and a bank are on a loopback port.")
         say(styled("  $ export EVENTLOG_APP=refunds:app", fg="cyan"))
         self._input()
         self._kill()
@@ -144,7 +162,7 @@ class Story:
         """Run ``eventlog`` with ``words`` in a child process; raises ``NotSo`` unless it ends with ``code``."""
         front = f"EVENTLOG_CRASH_AT={crash} " if crash else ""
         say(styled(f"  $ {front}eventlog {shlex.join(words)}", fg="cyan"))
-        settings = {"REFUND_SERVERS": servers or self.url, "EVENTLOG_URL": "sqlite:///eventlog.db", "EVENTLOG_APP": "refunds:app", "EVENTLOG_CRASH_AT": crash}
+        settings = {"REFUND_SERVERS": servers or self.url, "EVENTLOG_URL": f"sqlite:///{DATABASE}", "EVENTLOG_APP": "refunds:app", "EVENTLOG_CRASH_AT": crash}
         environment = {**os.environ, **settings, "PYTHONUTF8": "1"}
         program = [sys.executable, "-c", "from intentlog.eventlog.cli import main; main()", *words]
         began = time.monotonic()
@@ -168,7 +186,7 @@ class Story:
 
     def _read(self) -> list[Any]:
         codec = runtime_codec()
-        with reading(f"sqlite:///{self.folder / 'eventlog.db'}") as log:
+        with reading(f"sqlite:///{self.folder / DATABASE}") as log:
             return [codec.decode_stored(event) for event in log.read(STREAM) if codec.registry.get(event.type) is not None]
 
     def _facts(self) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from intentlog.effector.demo.servers import Ledger
 from intentlog.effector.demo.story import NotSo, Story
-from tests.cli.conftest import child
+from tests.cli.conftest import call, child
 
 
 def test_the_demo_tells_its_story_and_every_claim_holds():
@@ -32,6 +32,21 @@ def test_a_claim_that_does_not_hold_ends_the_demo(tmp_path):
 def test_the_demo_may_leave_its_folder_to_look_around_in(tmp_path):
     done = child("demo", "--keep", str(tmp_path / "here"))
     assert (0, True, True) == (done.returncode, (tmp_path / "here" / "eventlog.db").exists(), (tmp_path / "here" / "refunds.py").exists())
+
+
+@pytest.mark.parametrize("theirs", ["refunds.py", "eventlog.db", "eventlog.db-wal"])
+def test_the_demo_writes_over_nothing(tmp_path, theirs):
+    (tmp_path / theirs).write_text("mine")
+    done = call("demo", "--keep", str(tmp_path))
+    assert (2, "", [tmp_path / theirs], "mine") == (done.exit_code, done.stdout, list(tmp_path.iterdir()), (tmp_path / theirs).read_text())
+    assert f"holds {theirs} already" in done.stderr and "new or empty" in done.stderr
+
+
+@pytest.mark.parametrize("folder", ["file/below", "/proc/nowhere/demo", "/proc"])
+def test_a_folder_that_the_demo_cannot_make_is_told_with_the_way_out(tmp_path, folder):
+    (tmp_path / "file").write_text("")
+    done = call("demo", "--keep", str(tmp_path / folder))
+    assert (2, "", True) == (done.exit_code, done.stdout, "leave --keep out" in done.stderr)
 
 
 def test_the_example_is_the_very_file_the_demo_runs():
