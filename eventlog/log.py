@@ -242,6 +242,10 @@ class Schedule(Protocol):
         """The earliest wake-up of a name that nobody holds, or the earliest end of a lease on a due one."""
         ...
 
+    def wakes(self, queue: str, names: Sequence[str]) -> dict[str, Micros | None]:
+        """The wake-ups of ``names``, held or not; a name that the queue has never seen is left out."""
+        ...
+
     def due(self, queue: str, *, now: Micros, categories: Iterable[str] = ()) -> int:
         """How many names are due or leased now."""
         ...

@@ -141,6 +141,11 @@ class MemorySchedule:
                 earliest = moment if earliest is None else min(earliest, moment)
         return earliest
 
+    def wakes(self, queue: str, names: Sequence[str]) -> dict[str, Micros | None]:
+        with self._gate:
+            entries = self._queue(queue).entries
+            return {name: entries[name].wake_at for name in names if name in entries}
+
     def due(self, queue: str, *, now: Micros, categories: Iterable[str] = ()) -> int:
         wanted = frozenset(categories)
         with self._gate:

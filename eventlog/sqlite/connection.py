@@ -25,6 +25,7 @@ _LONGEST_PAUSE: Final = 0.01
 _BLOCK: Final = 16
 _CHUNK_ROWS: Final = 2_048
 _CHUNK_BYTES: Final = 4 << 20
+_LEAST_BYTES: Final = 64
 _READER_CACHE_KIB: Final = 4_096
 _WRITER_CACHE_KIB: Final = 32_768
 #: Larger logs were not faster: pages that are written again in place cost less than a file that grows.
@@ -107,8 +108,11 @@ class Database:
                 rows += block
                 if len(block) < size:
                     return rows, True
-                for row in block:
-                    left -= len(row[data_column])
+                try:
+                    for row in block:
+                        left -= len(row[data_column])
+                except TypeError:  # a number where bytes belong: whoever looks at the row says so
+                    left -= _LEAST_BYTES * len(block)
             cursor.close()
             return rows, False
         except sqlite3.Error as error:

@@ -37,6 +37,14 @@ def closed(path: Path) -> LogUnavailable:
     return LogUnavailable(f"The log on {path} has been closed. Open a new one with open_log.")
 
 
+def misplaced(path: Path, table: str, row: str, column: str, value: object, expected: str) -> StoreSchemaError:
+    """A cell holds what no release has ever written there: somebody edited the file."""
+    return StoreSchemaError(
+        f"{path} was edited by hand: table {table}, {row}: {column} is {value!r:.80}, where {expected} belongs. "
+        "Put the right value back, or restore the file from a backup."
+    )
+
+
 def translated(error: sqlite3.Error, path: Path) -> LogError:
     """The error of our tree that means the same."""
     code = primary_code(error)
@@ -46,6 +54,10 @@ def translated(error: sqlite3.Error, path: Path) -> LogError:
         return StoreSchemaError(
             f"{path} is not an SQLite database, or is damaged: {error}. Name another file, or look at it with: sqlite3 {path} 'PRAGMA integrity_check'"
         )
+    if "Could not decode to UTF-8" in str(error):
+        return StoreSchemaError(f"{path} holds text that is no text: {error}. It was edited by hand or is damaged; restore it from a backup.")
+    if "no such table" in str(error) or "no such column" in str(error):
+        return StoreSchemaError(f"{path} lacks a part of its own: {error}. Restore it from a backup, or make a new log with: eventlog init")
     if code in _READ_ONLY:
         return LogUnavailable(f"{path} cannot be written to: {error}. Give this user write permission on the file and its folder (WAL files lie beside it).")
     if code == sqlite3.SQLITE_FULL:

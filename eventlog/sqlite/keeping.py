@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from ..log import Snapshot
 from .connection import Database
+from .faults import misplaced
 from .ranges import is_storable
 from .statements import marks, statement
 
@@ -48,7 +50,7 @@ class SqliteCheckpoints:
 
     def load(self, name: str) -> int:
         found = self._database.rows("SELECT position FROM checkpoints WHERE name = ?", (name,))
-        return int(found[0][0]) if found else 0
+        return whole_position(self._database.path, name, found[0][0]) if found else 0
 
     def save(self, name: str, position: int) -> None:
         if position <= 0:
@@ -61,4 +63,12 @@ class SqliteCheckpoints:
             connection.execute("DELETE FROM checkpoints WHERE name = ?", (name,))
 
     def all(self) -> dict[str, int]:
-        return dict(self._database.rows("SELECT name, position FROM checkpoints"))
+        found = self._database.rows("SELECT name, position FROM checkpoints")
+        return {name: whole_position(self._database.path, name, position) for name, position in found}
+
+
+def whole_position(path: Path, name: object, position: object) -> int:
+    """A checkpoint as it was read. Raises ``StoreSchemaError`` for what nobody can have saved."""
+    if type(position) is int and isinstance(name, str):
+        return position
+    raise misplaced(path, "checkpoints", f"name {name!r:.200}", "position", position, "a place in the log (an integer)")

@@ -16,6 +16,7 @@ import attrs
 from ..events import Row, StoredEvent
 from ..versions import EMPTY
 from .connection import Database
+from .faults import misplaced
 from .ranges import behind, is_storable, next_text
 from .statements import for_rows, marks, statement
 
@@ -87,7 +88,12 @@ class Reader:
         if not is_storable(stream):
             return EMPTY
         found = self._database.rows(for_rows("find_streams", 1, 1), (stream,))
-        return int(found[0][2]) if found else EMPTY
+        if not found:
+            return EMPTY
+        head = found[0][2]
+        if type(head) is not int:
+            raise misplaced(self._database.path, "events", f"the last event of stream {stream!r:.200}", "version", head, "an integer")
+        return head
 
     def last_position(self) -> int:
         return int(self._database.rows("SELECT coalesce(max(position), 0) FROM events")[0][0])

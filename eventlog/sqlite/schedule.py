@@ -9,10 +9,13 @@ from ..clock import Micros
 from ..log import Claim
 from .append import moving
 from .connection import Database
+from .faults import misplaced
 from .planning import SOONER
+from .ranges import is_storable
 from .statements import for_rows, marks, statement
 
 _ROWS: Final = 128
+_NAMES_AT_ONCE: Final = 500
 
 
 class SqliteSchedule:
@@ -33,6 +36,9 @@ class SqliteSchedule:
         sql = statement("claim_due").replace(":categories", condition)
         with self._database.write(durable=False) as connection:
             rows = connection.execute(sql, (owner, until, queue, queue, now, now, *wanted, limit)).fetchall()
+            for wake_at, name, token in rows:
+                self._checked(wake_at, f"queue {queue!r:.80}, name {name!r:.200}")
+                self._whole(token, queue, name)
             self._remember(queue, [(name, token) for _, name, token in rows])
         return [Claim(queue, name, token, wake_at) for wake_at, name, token in sorted(rows)]
 
@@ -74,7 +80,16 @@ class SqliteSchedule:
             connection.execute(moving(SOONER, False, 1), (queue, name, at))
 
     def next_wake(self, queue: str, *, categories: Iterable[str] = ()) -> Micros | None:
-        found: Micros | None = self._database.rows(*_within(statement("next_wake"), (queue,), categories))[0][0]
+        moment = self._database.rows(*_within(statement("next_wake"), (queue,), categories))[0][0]
+        return self._checked(moment, f"queue {queue!r:.80}")
+
+    def wakes(self, queue: str, names: Sequence[str]) -> dict[str, Micros | None]:
+        found: dict[str, Micros | None] = {}
+        wanted = [name for name in names if is_storable(name)]
+        for begin in range(0, len(wanted), _NAMES_AT_ONCE):
+            part = wanted[begin : begin + _NAMES_AT_ONCE]
+            for name, at in self._database.rows(statement("find_wakes").replace(":names", marks(len(part))), (queue, *part)):
+                found[name] = self._checked(at, f"queue {queue!r:.80}, name {name!r:.200}")
         return found
 
     def due(self, queue: str, *, now: Micros, categories: Iterable[str] = ()) -> int:
@@ -87,6 +102,16 @@ class SqliteSchedule:
         with self._database.write(durable=False) as connection:
             self._database.memo.leases.clear()
             return connection.execute("UPDATE schedule SET owner = NULL, lease_until = NULL WHERE owner = ?", (owner,)).rowcount
+
+    def _checked(self, at: Any, row: str) -> Micros | None:
+        """A wake-up as it was read. Raises ``StoreSchemaError`` for what no append can have written."""
+        if at is None or type(at) is int:
+            return at
+        raise misplaced(self._database.path, "schedule", row, "wake_at", at, "microseconds since 1970 (an integer) or NULL")
+
+    def _whole(self, token: Any, queue: str, name: str) -> None:
+        if type(token) is not int:
+            raise misplaced(self._database.path, "schedule", f"queue {queue!r:.80}, name {name!r:.200}", "token", token, "an integer")
 
     def _remember(self, queue: str, tokens: Iterable[tuple[str, int]]) -> None:
         """A rollback forgets these again."""

@@ -21,6 +21,8 @@ from .statements import statement
 APPLICATION_ID: Final = 0x696C6F67
 #: Names in ``sql/`` of the migrations, in order; the n-th brings a file to version n.
 MIGRATIONS: Final = ("001_first_tables",)
+#: The tables of a file that has seen them all.
+TABLES: Final = ("streams", "events", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked")
 _PAUSE: Final = 0.01
 
 
@@ -66,6 +68,7 @@ def _prepare(connection: sqlite3.Connection, address: Address, create: bool) -> 
             _migrate(connection, address, number)
     elif connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         _switch_to_wal(connection, address)
+    _check_tables(connection, address)
 
 
 def _version(connection: sqlite3.Connection, address: Address) -> int:
@@ -81,6 +84,17 @@ def _version(connection: sqlite3.Connection, address: Address) -> int:
             f"{address.path} was made by a newer release: its schema is {version}, this one knows up to {len(MIGRATIONS)}. Upgrade intentlog to read it."
         )
     return int(version)
+
+
+def _check_tables(connection: sqlite3.Connection, address: Address) -> None:
+    """Every table that the migrations made must still be there."""
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    missing = [name for name in TABLES if name not in there]
+    if missing:
+        raise StoreSchemaError(
+            f"{address.path} lacks its table{'s' if len(missing) > 1 else ''} {', '.join(missing)}: somebody dropped what no release drops. "
+            "Restore the file from a backup, or begin a new log elsewhere with: eventlog init --log sqlite:///other.db"
+        )
 
 
 def _migrate(connection: sqlite3.Connection, address: Address, number: int) -> None:

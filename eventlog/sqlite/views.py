@@ -16,6 +16,8 @@ from typing import Any, Final
 from ..errors import LeaseLost
 from ..log import ParkedEvent
 from .connection import Database
+from .faults import misplaced
+from .keeping import whole_position
 from .ranges import behind, is_storable, next_text
 from .statements import for_rows, statement
 
@@ -124,8 +126,10 @@ class SqliteViews:
 
     def _state(self, name: str) -> tuple[int, int]:
         sql = "SELECT coalesce((SELECT revision FROM views WHERE name = ?1), 0), coalesce((SELECT position FROM checkpoints WHERE name = ?1), 0)"
-        found: tuple[int, int] = self._database.rows(sql, (name,))[0]
-        return found
+        revision, position = self._database.rows(sql, (name,))[0]
+        if type(revision) is not int:
+            raise misplaced(self._database.path, "views", f"name {name!r:.200}", "revision", revision, "an integer")
+        return revision, whole_position(self._database.path, name, position)
 
     def _commit(self, name: str, writing: _Writing, revision: int) -> None:
         gone = [key for key, value in writing.changes.items() if value is None and is_storable(key)]

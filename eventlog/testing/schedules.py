@@ -189,6 +189,19 @@ def next_wake_looks_behind_leases(maker: StoreMaker) -> None:
         assert (3, 2) == (log.schedule.due("q", now=NOON), log.schedule.due("q", now=NOON + 149))
 
 
+def wake_ups_are_told_by_name(maker: StoreMaker) -> None:
+    """``wakes`` gives the wake-up of each name of one queue, leased or not; names it never saw are left out."""
+    with fresh(maker) as log:
+        log.append("wake-a", [event()], NO_STREAM, wakes=[Wake("q", NOON), Wake("other", NOON + 3)])
+        log.append("wake-b", [event()], NO_STREAM, wakes=[Wake("q", None)])
+        claim(log)
+        assert {"wake-a": NOON, "wake-b": None} == log.schedule.wakes("q", ["wake-b", "wake-a", "wake-c"])
+        assert {"wake-a": NOON + 3} == log.schedule.wakes("other", ["wake-a", "wake-b"])
+        many = [f"wake-{number}" for number in range(1_200)]
+        assert {} == log.schedule.wakes("q", [])
+        assert {"wake-a": NOON} == log.schedule.wakes("q", [*many, "wake-a"])
+
+
 def categories_are_counted_apart(maker: StoreMaker) -> None:
     """``due`` and ``next_wake`` of some categories look at nobody else's names; held ones count under their own."""
     with fresh(maker) as log:
@@ -269,6 +282,7 @@ CHECKS = (
     released_names_keep_or_change_their_wake,
     renewed_leases_go_on,
     next_wake_looks_behind_leases,
+    wake_ups_are_told_by_name,
     categories_are_counted_apart,
     eviction_frees_everything_of_one_owner,
     claimers_never_share,
