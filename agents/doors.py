@@ -16,7 +16,7 @@ def checked_json(app: App, agent: str, key: str, kind: str, text: str | bytes, i
     """
     app.agent(agent)
     if kind and app.registry.get(kind) is None:
-        own = {each.__event_type__ for each in FACTS}
+        own = {vars(each)["__event_type__"] for each in FACTS}
         known = ", ".join(sorted(entry.name for entry in app.registry if entry.name not in own)) or "none"
         raise InputRefused(f"this app has no event type {kind!r}; it has: {known}. For a plain value leave the type out")
     stream, event = plain_json(app, agent, key, kind, text, input_id)

@@ -23,6 +23,7 @@ from ..eventlog.events import NewEvent
 from ..eventlog.log import AppendRequest, EventLog
 from ..eventlog.owners import is_dead
 from .effector import Effector, EffectorSettings
+from .outage import Outage
 
 
 @attrs.frozen
@@ -61,6 +62,7 @@ class Process:
     on_error: Callable[[str, BaseException], None] = lambda doing, problem: None
     with_worker: bool = True
     with_effector: bool = True
+    outage: Outage = attrs.field(factory=Outage)
     progress: Progress = attrs.field(factory=Progress)
     _stop: asyncio.Event | None = None
     _worker: Worker = attrs.field(init=False)
@@ -77,7 +79,8 @@ class Process:
         """Serve until ``stop``, or until the intake is empty and nothing is due, in flight or without outcome.
 
         ``intake()`` gives the next inputs, none when there are no more; each helping is durable before the next is asked
-        for (S-2.1). ``every`` is called about ten times a second.
+        for (S-2.1). ``every`` is called about ten times a second. With ``until_idle`` it raises ``LogUnavailable`` when the
+        store has taken nothing for longer than ``outage`` bears; without, it waits for as long as it takes.
         """
         self._stop = asyncio.Event()
         # A thread for everything that may block at once: a dozen slow tools must not hold up the renewal of leases (S-6.7).
@@ -86,7 +89,7 @@ class Process:
         self._evict_dead()
         committer = Committer(self.log, after_commit=self._committed)
         self._worker = Worker(
-            self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self.on_error
+            self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self._trouble
         )
         self._effector = Effector(
             self.app.codec,
@@ -97,7 +100,7 @@ class Process:
             categories=self.app.agents,
             settings=self.effector_settings,
             boundary=self.boundary,
-            on_error=self.on_error,
+            on_error=self._trouble,
         )
         parts = [asyncio.create_task(part.run()) for part, wanted in ((self._worker, self.with_worker), (self._effector, self.with_effector)) if wanted]
         stopping = asyncio.create_task(self._stop.wait())
@@ -142,7 +145,7 @@ class Process:
                 try:
                     await loop.run_in_executor(None, self._evict_dead)
                 except LogUnavailable as problem:
-                    self.on_error("looking for dead owners", problem)
+                    self._trouble("looking for dead owners", problem)
             waited = [*parts, stopping, *([feeding] if feeding and not feeding.done() else [])]
             await asyncio.wait(waited, timeout=0.1 if not until_idle else 0.02, return_when=asyncio.FIRST_COMPLETED)
             self._note()
@@ -152,16 +155,26 @@ class Process:
                 return
             if feeding is not None and feeding.done() and feeding.exception() is not None:
                 return
+            if until_idle and (given_up := self.outage.too_long()) is not None:
+                raise given_up
             if until_idle and (feeding is None or feeding.done()) and await self._idle():
                 return
 
+    def _trouble(self, doing: str, problem: BaseException) -> None:
+        self.outage.note(problem)
+        self.on_error(doing, problem)
+
     async def _idle(self) -> bool:
         """Twice in a row, because an outcome wakes a turn and a turn may stage the next intent."""
-        for _ in range(2):
-            if self.with_worker and not await self._worker.idle():
-                return False
-            if self.with_effector and not await self._effector.idle():
-                return False
+        try:
+            for _ in range(2):
+                if self.with_worker and not await self._worker.idle():
+                    return False
+                if self.with_effector and not await self._effector.idle():
+                    return False
+        except LogUnavailable as problem:
+            self._trouble("looking whether all is done", problem)
+            return False
         return True
 
     async def _feed(self, intake: Callable[[], list[Intake]]) -> None:
@@ -181,6 +194,7 @@ class Process:
             self._worker.wake()
 
     def _committed(self, requests: list[AppendRequest]) -> None:
+        self.outage.over()
         for request in requests:
             for part in request.parts:
                 if any(wake.queue == TURNS and wake.at is not None for wake in part.wakes):

@@ -9,7 +9,8 @@ import signal
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 import attrs
@@ -23,6 +24,7 @@ from ..eventlog.owners import this_process
 from ..eventlog.printing import note, one_line
 from .effector import EffectorSettings
 from .inputs import InputFile
+from .outage import Outage
 from .process import Process
 from .showing import Shown, shown
 from .summary import Summary, print_summary
@@ -45,6 +47,15 @@ def _tune() -> None:
     sys.setswitchinterval(0.0005)
 
 
+def _write_now(text: str, *, last: bool = False) -> None:
+    """A line on stderr out of a signal handler: past all buffers, which may be in use right now."""
+    front, back = ("\r\x1b[2K", "\x1b[?25h" if last else "") if sys.stderr.isatty() else ("", "")  # over the bar; the cursor that it hid
+    try:
+        os.write(2, f"{front}{text}{back}\n".encode())
+    except OSError:  # nobody reads it; stopping is what matters
+        pass
+
+
 @attrs.define(eq=False)
 class Serving:
     """The options of one run, and what it counted."""
@@ -65,6 +76,7 @@ class Serving:
     _troubles: dict[str, float] = attrs.field(factory=dict, init=False)
     _told: int = attrs.field(default=0, init=False)
     _view: Shown | None = attrs.field(default=None, init=False)
+    _loop: asyncio.AbstractEventLoop | None = attrs.field(default=None, init=False)
 
     def run(self) -> int:
         """Serve, and give the exit code."""
@@ -77,7 +89,7 @@ class Serving:
                 held.callback(file.close)
             process = self._process(app, log)
             began, first = time.monotonic(), log.last_position()
-            with shown(file, until_idle=self.until_idle) as self._view:
+            with shown(file, until_idle=self.until_idle) as self._view, self._watching(process):
                 asyncio.run(self._serve(process, file))
             summary = Summary.of(log, first, process.owner, process.progress, file, self._boundaries["model.answered"], time.monotonic() - began)
         for each in process.progress.refused[:_MOST_TOLD]:
@@ -96,31 +108,45 @@ class Serving:
             boundary=self._boundary,
             on_error=self._trouble,
             with_effector=self.with_effector,
+            outage=Outage(apart=30.0 + 2 * self.lease_ms / 1000),
         )
 
     async def _serve(self, process: Process, file: InputFile | None) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop, process, number)
+        self._loop = asyncio.get_running_loop()
+        if self._signal:  # it came before there was a loop
+            self._loop.call_soon(process.stop)
         assert self._view is not None
         if not self.until_idle:
             self._say(f"serving {self.app} on {masked(self.url)}; ^C stops")
         try:
             await process.run(file.helping if file is not None else None, until_idle=self.until_idle, every=self._view.update)
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
             close = getattr(process.app.models, "aclose", None)
             if close is not None:
                 await close()
 
-    def _stop(self, process: Process, number: int) -> None:
+    @contextmanager
+    def _watching(self, process: Process) -> Iterator[None]:
+        """Heed ^C and SIGTERM while this lasts.
+
+        Not with the loop's own handlers: agent code that blocks the loop would keep them from ever running, and such a
+        process could not be stopped at all.
+        """
+        before = {number: signal.signal(number, lambda number, _: self._heed(process, number)) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _heed(self, process: Process, number: int) -> None:
         if self._signal:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+            _write_now("stopped at once; the next run goes on from the log", last=True)
+            os._exit(128 + number)
         self._signal = number
-        self._say("stopping when what is in flight has ended; once more stops at once")
-        process.stop()
+        _write_now("stopping when what is in flight has ended; once more stops at once")
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(process.stop)
 
     def _boundary(self, name: str, stream: str) -> None:
         self._boundaries[name] += 1

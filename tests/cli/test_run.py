@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import PROGRAM, begin, call, child, eventually
+from tests.cli.conftest import PROGRAM, SHOP, begin, call, child, eventually
 
 
 def orders(path: Path, count: int, mood: str = "", first: int = 0) -> Path:
@@ -75,6 +75,15 @@ def test_inputs_that_fail_are_counted_as_dead_letters(shop):
     assert 2 == len(call("dead-letters", "list", "--json").stdout.splitlines())
 
 
+def test_a_run_that_parks_an_input_ends_with_0_and_says_so(shop):
+    (shop / "sour.py").write_text(SHOP.replace("max_attempts=2", "max_attempts=1"))
+    orders(shop / "in.jsonl", 2, "angry")
+    told = child("run", "sour:app", "--input", "in.jsonl", "--until-idle", "--json")
+    assert (0, 2) == (told.returncode, json.loads(told.stdout)["dead_letters"])
+    (shop / "eventlog.db").unlink()
+    assert "dead letters     2 new: eventlog dead-letters list" in child("run", "sour:app", "--input", "in.jsonl", "--until-idle").stdout
+
+
 @pytest.mark.parametrize(
     "words", [("run", "shop:app", "--input", "nowhere.jsonl"), ("run", "shop:app", "--concurrency", "0"), ("run",), ("run", "shop:app", "--lease-ms", "1")]
 )
@@ -118,7 +127,7 @@ def test_the_second_signal_stops_at_once_and_nothing_is_lost(shop):
         while "once more" not in running.stderr.readline():
             pass
         running.send_signal(signal.SIGTERM)
-        assert -signal.SIGTERM == running.wait(3)
+        assert 128 + signal.SIGTERM == running.wait(3)
     child("run", "shop:app", "--until-idle")
     assert (["o", "o"], True) == (ledger(), '"completed"' in call("streams", "--json").stdout)
 

@@ -1,0 +1,100 @@
+"""A run that is to end by itself does end when the store takes nothing any more; another one waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from intentlog.agents import App, Complete, Input, agent
+from intentlog.agents.sending import send
+from intentlog.agents.worker import WorkerSettings
+from intentlog.effector.outage import Outage
+from intentlog.effector.process import Process, Progress
+from intentlog.eventlog.clock import MILLISECOND, system_clock
+from intentlog.eventlog.errors import LogUnavailable, WrongExpectedVersion
+from intentlog.eventlog.memory import MemoryLog
+
+
+@agent("notes")
+async def notes(ctx, text: str) -> Complete:
+    return Complete(text)
+
+
+app = App(agents=[notes])
+
+
+class FullLog(MemoryLog):
+    """A log on a full disk: it can be read, and takes nothing."""
+
+    full = False
+
+    def append_batch(self, requests: Any) -> Any:
+        if self.full:
+            raise LogUnavailable("database or disk is full")
+        return super().append_batch(requests)
+
+
+def full_log() -> FullLog:
+    log = FullLog("memory://", system_clock)
+    send(app, log, Input("notes", "k", "x", "i"))
+    log.full = True
+    return log
+
+
+def test_a_run_until_idle_gives_up_when_the_log_takes_nothing():
+    process = Process(app, full_log(), "me", WorkerSettings(lease=300 * MILLISECOND), outage=Outage(bears=0.2))
+    with pytest.raises(LogUnavailable, match=r"has taken nothing for .* so this run gives up: database or disk is full. What is in the log stays"):
+        asyncio.run(asyncio.wait_for(process.run(until_idle=True), 30))
+
+
+def test_a_run_that_serves_waits_for_as_long_as_it_takes():
+    log = full_log()
+    process = Process(app, log, "me", WorkerSettings(lease=300 * MILLISECOND), outage=Outage(bears=0.05))
+
+    async def served() -> int:
+        def look(progress: Progress) -> None:
+            if process.outage.too_long() is not None:
+                log.full = False
+            if progress.turns:
+                process.stop()
+
+        return (await process.run(every=look)).turns
+
+    assert 1 == asyncio.run(asyncio.wait_for(served(), 30))
+
+
+def outage_of(*happened: float | str) -> Outage:
+    """20 s of patience, and failures at these seconds; ``"ok"`` is a commit."""
+    now = [0.0]
+    outage = Outage(clock=lambda: now[0])
+    for each in happened:
+        if isinstance(each, str):
+            outage.over()
+        else:
+            now[0] = each
+            outage.note(LogUnavailable("full"))
+    return outage
+
+
+@pytest.mark.parametrize(
+    "happened, given_up",
+    [
+        ((0, 1, 2, 4, 8, 13, 18), False),
+        ((0, 1, 2, 4, 8, 13, 18, 23), True),
+        ((0, 1, 2, 4, 8, 13, "ok", 18, 23), False),
+        ((0, 25), False),
+        ((0, 1, 2, 100), False),
+        ((), False),
+    ],
+)
+def test_only_failures_without_a_commit_between_them_add_up(happened, given_up):
+    assert given_up == (outage_of(*happened).too_long() is not None)
+
+
+def test_other_errors_are_no_outage():
+    outage = Outage(bears=0.0)
+    for _ in range(5):
+        outage.note(WrongExpectedVersion("notes-k", 1, 2))
+    assert outage.too_long() is None
