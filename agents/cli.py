@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import OK, CouldNot, app_option, complete_streams, json_option, log_option, reading, stream_argument, writing
+from ..eventlog.console import (
+    OK,
+    CouldNot,
+    answering,
+    app_option,
+    complete_streams,
+    json_option,
+    log_option,
+    reading,
+    stream_argument,
+    writing,
+)
 from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
 
 if TYPE_CHECKING:
     from ..eventlog.events import NewEvent
     from .dead_letters import DeadLetter, Opened
+    from .sending import Receipt
 
 
 @click.command()
@@ -49,12 +61,18 @@ def send(agent: str, key: str, kind: str, payload: str | None, input_id: str | N
         (receipt,) = deliver(log, [(stream, event)], [chosen])
     if isinstance(receipt, InputRefused):
         raise CouldNot(f"{receipt}. Nothing was written.")
-    if as_json:
-        print_json({"stream": receipt.stream, "version": receipt.version, "position": receipt.position, "id": receipt.input_id, "duplicate": receipt.duplicate})
-    else:
-        before = "  accepted before: nothing was written" if receipt.duplicate else ""
-        say(f"{one_line(receipt.stream)}  version {receipt.version}  id {one_line(receipt.input_id)}{styled(before, fg='yellow')}")
+    with answering(f"The input is recorded: {one_line(receipt.stream)}  version {receipt.version}  id {one_line(receipt.input_id)}"):
+        if as_json:
+            print_json(_receipt_as_object(receipt))
+        else:
+            before = "  accepted before: nothing was written" if receipt.duplicate else ""
+            say(f"{one_line(receipt.stream)}  version {receipt.version}  id {one_line(receipt.input_id)}{styled(before, fg='yellow')}")
     return OK
+
+
+def _receipt_as_object(receipt: Receipt) -> dict[str, Any]:
+    """A receipt as JSON gives it."""
+    return {"stream": receipt.stream, "version": receipt.version, "position": receipt.position, "id": receipt.input_id, "duplicate": receipt.duplicate}
 
 
 def _checked(app: str | None, agent: str, key: str, kind: str, text: bytes, input_id: str) -> tuple[str, NewEvent]:
@@ -244,13 +262,14 @@ def redrive(stream: str, seq: int | None, by: str | None, reason: str, url: str,
             done = put_back(log, stream, seq, by=by if by is not None else user_name(), reason=reason)
         except InputRefused as problem:
             raise CouldNot(str(problem)) from problem
-    if as_json:
-        print_json({"stream": done.stream, "inputs": [{"seq": each, "id": input_id} for each, input_id in done.inputs], "woken": done.woken})
-        return
-    for each, input_id in done.inputs:
-        say(f"{one_line(stream)}  input {each}  {one_line(input_id)} is in line again")
-    if done.woken:
-        say(f"{one_line(stream)} will be looked at again")
+    with answering(f"The redrive of {one_line(stream)} is recorded"):
+        if as_json:
+            print_json({"stream": done.stream, "inputs": [{"seq": each, "id": input_id} for each, input_id in done.inputs], "woken": done.woken})
+            return
+        for each, input_id in done.inputs:
+            say(f"{one_line(stream)}  input {each}  {one_line(input_id)} is in line again")
+        if done.woken:
+            say(f"{one_line(stream)} will be looked at again")
 
 
 def user_name() -> str:

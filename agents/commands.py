@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import OK, CouldNot, complete_streams, json_option, log_option, reading, stream_argument, writing
+from ..eventlog.console import OK, CouldNot, answering, complete_streams, json_option, log_option, reading, stream_argument, writing
 from ..eventlog.printing import Column, iso, moment, one_line, print_json, say, styled, table
 
 if TYPE_CHECKING:
@@ -56,10 +56,11 @@ def signal(agent: str, key: str, name: str, payload: str | None, signal_id: str 
             sent = _client(log).signal(agent, key, name, value, id=signal_id)
         except InputRefused as problem:
             raise CouldNot(f"{problem}. Nothing was written.") from problem
-    if as_json:
-        print_json({"stream": sent.stream, "version": sent.version, "id": sent.signal_id, "name": sent.name, "duplicate": sent.duplicate})
-    else:
-        say(f"{one_line(sent.stream)}  version {sent.version}  id {one_line(sent.signal_id)}{_before(sent.duplicate)}")
+    with answering(f"The signal is recorded: {one_line(sent.stream)}  version {sent.version}  id {one_line(sent.signal_id)}"):
+        if as_json:
+            print_json({"stream": sent.stream, "version": sent.version, "id": sent.signal_id, "name": sent.name, "duplicate": sent.duplicate})
+        else:
+            say(f"{one_line(sent.stream)}  version {sent.version}  id {one_line(sent.signal_id)}{_before(sent.duplicate)}")
     return OK
 
 
@@ -84,9 +85,10 @@ def cancel(agent: str, key: str, seq: int | None, by: str | None, reason: str, u
             asked = _client(log).cancel(agent, key, seq=seq, by=_who(by), reason=reason)
         except RequestRefused as problem:
             raise CouldNot(str(problem)) from problem
-    if as_json:
-        print_json({"stream": asked.stream, "seq": asked.seq, "id": asked.input_id, "duplicate": asked.duplicate})
-    else:
+    with answering(f"The request is recorded: {one_line(asked.stream)}  input {asked.seq}  {one_line(asked.input_id)} is asked to end"):
+        if as_json:
+            print_json({"stream": asked.stream, "seq": asked.seq, "id": asked.input_id, "duplicate": asked.duplicate})
+            return OK
         say(f"{one_line(asked.stream)}  input {asked.seq}  {one_line(asked.input_id)} is asked to end{_before(asked.duplicate)}")
     return OK
 
@@ -163,10 +165,11 @@ def _answering(approved: bool, text: str) -> click.Command:
                 told = (client.approve if approved else client.deny)(*split_stream(stream), approval, by=_who(by), reason=reason)
             except RequestRefused as problem:
                 raise CouldNot(str(problem)) from problem
-        if as_json:
-            print_json({"stream": told.stream, "id": told.approval_id, "approved": told.approved, "by": told.by, "duplicate": told.duplicate})
-        else:
-            word = "approved" if approved else "denied"
+        word = "approved" if approved else "denied"
+        with answering(f"The answer is recorded: {one_line(told.stream)}  {one_line(told.approval_id)} is {word} by {one_line(told.by)}"):
+            if as_json:
+                print_json({"stream": told.stream, "id": told.approval_id, "approved": told.approved, "by": told.by, "duplicate": told.duplicate})
+                return
             say(f"{one_line(told.stream)}  {one_line(told.approval_id)} is {word} by {one_line(told.by)}{_before(told.duplicate)}")
 
     return command

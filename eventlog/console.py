@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
+from .printing import Unprinted, printing
+
 if TYPE_CHECKING:
     from .log import EventLog
 
@@ -157,6 +159,18 @@ def writing(url: str, *, create: bool) -> Iterator[EventLog]:
         log.close()
 
 
+@contextmanager
+def answering(done: str) -> Iterator[None]:
+    """Around what prints the answer of a command that wrote: when it cannot be printed, ``done`` says what is so all the same."""
+    try:
+        yield
+        if sys.stdout is not None:
+            with printing():
+                sys.stdout.flush()
+    except Unprinted as problem:
+        raise CouldNot(f"{done}. Only printing it failed: {problem.strerror}.") from problem
+
+
 # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -177,9 +191,18 @@ def explain(problem: BaseException) -> str:
     expected = any(base.__name__ in _CODES for base in type(problem).__mro__)
     if expected:
         return masked(f"{type(problem).__name__}: {problem}" if "\n" in str(problem) else str(problem))
+    if isinstance(problem, OSError) and not isinstance(problem, Unprinted) and _in_echo(problem):  # click's own: help, version
+        return masked(f"printing to stdout failed: {problem.strerror or problem}.")
+    if isinstance(problem, Unprinted):
+        return masked(f"{problem.strerror}. The command itself is done; only its answer was not printed.")
     if isinstance(problem, OSError):
         return masked(f"{problem.strerror or problem}: {problem.filename}" if problem.filename else str(problem))
     return masked(f"unexpected {type(problem).__name__}: {problem}\nWhere it came from: the same command with EVENTLOG_DEBUG=1")
+
+
+def _in_echo(problem: BaseException) -> bool:
+    frames = traceback.extract_tb(problem.__traceback__)
+    return bool(frames) and frames[-1].name == "echo"
 
 
 class Commands(click.Group):
@@ -192,7 +215,9 @@ class Commands(click.Group):
         code: object
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                with printing():
+                    sys.stdout.flush()
         except BrokenPipeError:
             code = _nobody_reads()
         except (KeyboardInterrupt, click.Abort):
@@ -201,6 +226,8 @@ class Commands(click.Group):
             code = stop.exit_code
         except Exception as problem:
             code = _fail(problem, debug=bool(os.environ.get("EVENTLOG_DEBUG")) or "--debug" in (sys.argv[1:] if args is None else args))
+        if code == COULD_NOT and sys.stdout is not None:
+            _let_go()
         sys.exit(code if isinstance(code, int) else OK)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -213,6 +240,14 @@ class Commands(click.Group):
             if problem.errno == errno.EPIPE:
                 raise click.exceptions.Exit(_nobody_reads()) from None
             raise
+
+
+def _let_go() -> None:
+    """Take what stdout would not take off the interpreter's last flush, which would tell of it a second time."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _nobody_reads()
 
 
 def _fail(problem: Exception, *, debug: bool) -> int:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import base64
 import enum
+import errno
 import json
 import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -24,6 +26,7 @@ import click
 from .clock import MILLISECOND, SECOND, Micros, to_datetime
 
 ELLIPSIS: Final = "…"
+NO_TIME: Final = "(no time)"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -91,18 +94,25 @@ def cut(text: str, width: int) -> str:
 
 
 def moment(micros: Micros) -> str:
-    """Date and time in UTC to the millisecond."""
-    return to_datetime(micros).isoformat(" ", "milliseconds").removesuffix("+00:00")
+    """Date and time in UTC to the millisecond; ``(no time)`` for what is none, as a hand may have left it in a log."""
+    try:
+        return to_datetime(micros).isoformat(" ", "milliseconds").removesuffix("+00:00")
+    except (TypeError, OverflowError):
+        return NO_TIME
 
 
 def time_of_day(micros: Micros) -> str:
     """Time in UTC to the millisecond: ``09:14:02.113``."""
-    return moment(micros)[11:]
+    text = moment(micros)
+    return text[11:] if text != NO_TIME else f"{NO_TIME:<12}"
 
 
 def iso(micros: Micros) -> str:
     """The moment as JSON gives it."""
-    return to_datetime(micros).isoformat(timespec="microseconds")
+    try:
+        return to_datetime(micros).isoformat(timespec="microseconds")
+    except (TypeError, OverflowError):
+        return NO_TIME
 
 
 def length(micros: Micros) -> str:
@@ -126,7 +136,7 @@ def length(micros: Micros) -> str:
 
 def on_terminal() -> bool:
     """Whether a person looks at stdout."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def width() -> int:
@@ -143,9 +153,27 @@ def styled(text: str, **style: Any) -> str:
     return click.style(text, **style) if on_terminal() and not os.environ.get("NO_COLOR") else text
 
 
+class Unprinted(OSError):
+    """The answer could not be printed; what the command did is done."""
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Tells a failure of stdout from one of the log: a closed pipe goes through as it is, the rest as ``Unprinted``."""
+    if sys.stdout is None:
+        raise Unprinted(errno.EBADF, "stdout is closed")
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno == errno.EPIPE or isinstance(problem, Unprinted):
+            raise
+        raise Unprinted(problem.errno, f"printing to stdout failed: {problem.strerror or problem}") from problem
+
+
 def say(text: str = "") -> None:
-    """A line on stdout."""
-    click.echo(text)
+    """A line on stdout; raises ``Unprinted``."""
+    with printing():
+        click.echo(text)
 
 
 def note(text: str) -> None:
@@ -154,8 +182,10 @@ def note(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One object on a line of its own."""
-    click.echo(to_json(value))
+    """One object on a line of its own; raises ``Unprinted``."""
+    text = to_json(value)
+    with printing():
+        click.echo(text)
 
 
 @attrs.frozen
