@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import json_option, log_option, masked, reading
+from .console import MOST, json_option, log_option, masked, reading
 from .printing import cut, iso, one_line, plain, print_json, say, styled, time_of_day, width
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def init(url: str, as_json: bool) -> None:
 @json_option
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is appended from now on, until ^C.")
 @click.option(
-    "-n", "count", metavar="N", type=click.IntRange(min=0), default=None, help="The last N events that pass the filters.  [default: 20, all with --after]"
+    "-n", "count", metavar="N", type=click.IntRange(0, MOST), default=None, help="The last N events that pass the filters.  [default: 20, all with --after]"
 )
-@click.option("--after", metavar="POS", type=click.IntRange(min=0), default=None, help="Only events behind this position.")
+@click.option("--after", metavar="POS", type=click.IntRange(0, MOST), default=None, help="Only events behind this position.")
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Only events of this type; may be given several times.")
 @click.option("--category", "categories", metavar="NAME", multiple=True, help="Only streams of this agent; may be given several times.")
 def tail(url: str, as_json: bool, follow: bool, count: int | None, after: int | None, types: tuple[str, ...], categories: tuple[str, ...]) -> None:
@@ -89,8 +89,9 @@ def _print(codec: Codec, event: StoredEvent, as_json: bool) -> None:
         return
     place = f"{event.position:>7}  "
     head = f"{time_of_day(event.recorded_at)}  {one_line(event.stream)} {event.version}  "
-    room = max(width() - len(place) - len(head) - len(event.type) - 3, 12)
-    say(styled(place, dim=True) + head + styled(one_line(event.type), fg="cyan") + "  " + styled(summary(codec, event, room), dim=True))
+    kind = one_line(event.type)
+    room = max(width() - len(place) - len(head) - len(kind) - 3, 12)
+    say(styled(place, dim=True) + head + styled(kind, fg="cyan") + "  " + styled(summary(codec, event, room), dim=True))
 
 
 def summary(codec: Codec, event: StoredEvent, room: int) -> str:
@@ -108,16 +109,16 @@ def summary(codec: Codec, event: StoredEvent, room: int) -> str:
 def as_object(codec: Codec, event: StoredEvent) -> dict[str, Any]:
     """An event, whole, as JSON gives it."""
 
-    def identity(value: bytes | None) -> str | None:
-        return None if value is None else str(uuid.UUID(bytes=value))
+    def identity(value: Any) -> Any:
+        return str(uuid.UUID(bytes=value)) if isinstance(value, bytes) and len(value) == 16 else plain(value)
 
     return {
         "position": event.position,
         "stream": event.stream,
         "version": event.version,
         "id": identity(event.event_id),
-        "type": event.type,
-        "schema": event.schema,
+        "type": plain(event.type),
+        "schema": plain(event.schema),
         "recorded_at": iso(event.recorded_at),
         "correlation": identity(event.correlation),
         "causation": identity(event.causation),
@@ -129,6 +130,8 @@ def fields_of(codec: Codec, event: StoredEvent) -> Any:
     """The event's fields as plain values; its bytes when they are not in our format."""
     from .errors import Undecodable
 
+    if not isinstance(event.data, bytes):  # a hand's doing
+        return event.data
     try:
         return codec.tree(event.data)
     except Undecodable:

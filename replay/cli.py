@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import FOUND, OK, app_option, complete_streams, json_option, log_option, reading, stream_argument
+from ..eventlog.console import FOUND, MOST, OK, app_option, complete_streams, json_option, log_option, reading, stream_argument
 from ..eventlog.printing import Column, moment, note, one_line, print_json, say, styled, table, width
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def _streams_argument(ctx: click.Context, parameter: click.Parameter, value: tup
 
 @click.command()
 @stream_argument
-@click.option("--from", "first", type=click.IntRange(min=0), default=0, metavar="VERSION", help="Begin with this version.")
-@click.option("--to", "last", type=click.IntRange(min=0), metavar="VERSION", help="End with this version.")
-@click.option("-n", "count", type=click.IntRange(min=1), metavar="N", help="Only the last N events.")
+@click.option("--from", "first", type=click.IntRange(0, MOST), default=0, metavar="VERSION", help="Begin with this version.")
+@click.option("--to", "last", type=click.IntRange(0, MOST), metavar="VERSION", help="End with this version.")
+@click.option("-n", "count", type=click.IntRange(1, MOST), metavar="N", help="Only the last N events.")
 @log_option
 @app_option
 @json_option
@@ -75,7 +75,7 @@ def _tell(stream: str, lines: Iterable[Line]) -> None:
     ahead = list(islice(lines, _MEASURED))
     if not ahead:
         return
-    names = min(max(_NAMES.start, *(len(line.name) for line in ahead)), _NAMES.stop)
+    names = min(max(_NAMES.start, *(len(one_line(line.name)) for line in ahead)), _NAMES.stop)
     versions = len(str(ahead[-1].stored.version)) + (len(ahead) == _MEASURED)
     day = ""
     for line in chain(ahead, lines):
@@ -175,14 +175,15 @@ def verify(streams: list[str], url: str, app: str | None, as_json: bool) -> int:
     open_intents = 0
     with reading(url) as log, closing(Progress(lambda: len(streams) or _count(log))) as progress:
         for report in verify_all(log, known, streams or None):
-            counts["streams"] += 1
+            counts["streams"] += report.stream != ""
             counts["events"] += report.events
             counts["unchecked"] += report.unchecked
             counts["unsound"] += not report.sound
             counts["ignored"] += bool(report.snapshot_ignored) and known is not None
             open_intents += len(report.open_intents)
             waiting += report.open_intents[: max(_MOST_OPEN - len(waiting), 0)]
-            progress.advance(one_line(report.stream))
+            if report.stream:
+                progress.advance(one_line(report.stream))
             if as_json:
                 progress.close()
                 print_json(report_tree(report))

@@ -126,7 +126,8 @@ def fault_lines(report: StreamReport) -> Iterator[str]:
     """The faults of a stream, a line each."""
     for each in sorted(report.faults.values(), key=lambda fault: fault.version):
         more = f"  (and {each.count - 1:,} more)" if each.count > 1 else ""
-        yield f"{one_line(report.stream)} version {each.version}: {styled(each.kind.value, fg='red', bold=True)}{more}"
+        place = f"{one_line(report.stream)} version {each.version}" if report.stream else "the log"
+        yield f"{place}: {styled(each.kind.value, fg='red', bold=True)}{more}"
         yield f"  {one_line(each.text)}"
 
 

@@ -18,6 +18,7 @@ from ..eventlog.errors import LogError
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from ..eventlog.printing import cut, iso, one_line, plain, styled, time_of_day
+from .bookkeeping import odd_columns
 from .summaries import Telling, fields_of, value_of
 
 _FACTS: Final = frozenset(facts.FACTS)
@@ -62,13 +63,13 @@ class Line:
             "version": stored.version,
             "position": stored.position,
             "time": iso(stored.recorded_at),
-            "type": stored.type,
-            "schema": stored.schema,
+            "type": plain(stored.type),
+            "schema": plain(stored.schema),
             "name": self.name,
             "summary": self.summary,
-            "event_id": str(stored.id),
-            "correlation": stored.correlation.hex() if stored.correlation else None,
-            "causation": stored.causation.hex() if stored.causation else None,
+            "event_id": str(stored.id) if isinstance(stored.event_id, bytes) and len(stored.event_id) == 16 else plain(stored.event_id),
+            "correlation": _hex(stored.correlation),
+            "causation": _hex(stored.causation),
             "fields": plain(self.content),
         }
 
@@ -90,6 +91,8 @@ def _tell(events: Iterable[StoredEvent], app: App | None, first: int) -> Iterato
 
 def _line(telling: Telling, stored: StoredEvent, *, joined: bool) -> Line:
     codec = telling.codec
+    if odd := "; ".join(odd_columns(stored)):
+        return Line(stored, one_line(stored.type), f"was edited by hand: {odd}", joined, "red")
     try:
         if codec.registry.get(stored.type) is None:
             tree = codec.tree(stored.data)
@@ -101,6 +104,10 @@ def _line(telling: Telling, stored: StoredEvent, *, joined: bool) -> Line:
         return Line(stored, type(event).__name__, fields_of(values), joined, _USERS, event)
     except LogError as problem:
         return Line(stored, stored.type, f"cannot be read: {one_line(str(problem), 200)}  ({len(stored.data)} bytes)", joined, "red")
+
+
+def _hex(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) and value else plain(value) or None
 
 
 def as_text(line: Line, *, versions: int, names: int, width: int) -> str:

@@ -23,10 +23,11 @@ from ..agents.models import ModelRequest
 from ..agents.run import RunState
 from ..agents.streams import Folder
 from ..eventlog.codec import Codec
-from ..eventlog.errors import LogError, Undecodable
+from ..eventlog.errors import LogError, StoreSchemaError, Undecodable
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
+from .bookkeeping import ahead_of_the_log, covering, no_wake, odd_columns, wrong_category
 from .fold import head_of
 
 _FACTS: Final = frozenset(facts.FACTS)
@@ -44,6 +45,10 @@ class FaultKind(enum.Enum):
     SETTLED_TWICE = "settled twice"
     IMPOSSIBLE = "no run can have written this"
     SNAPSHOT = "snapshot is not the fold"
+    COLUMN = "a column holds what no append writes"
+    CATEGORY = "listed under another category"
+    NO_WAKE = "nobody will be woken for it"
+    CHECKPOINT = "a checkpoint is ahead"
 
 
 @attrs.frozen
@@ -67,12 +72,14 @@ class OpenIntent:
     intent_id: str
     tool: str
     attempts: int
+    position: int = 0
 
 
 @attrs.define
 class StreamReport:
     """What was found out about one stream."""
 
+    #: Empty for what concerns the log as a whole; such a report is only made when there is a fault.
     stream: str
     events: int = 0
     #: Events whose content could not be checked, because the app that knows their types was not given.
@@ -99,12 +106,48 @@ def verify_all(
     """A report a stream, for ``streams`` or the whole log. Raises ``NoSuchStream`` for a name the log does not have."""
     codec = app.codec if app is not None else runtime_codec()
     folders = {name: Folder(definitions) for name, definitions in app.definitions.items()} if app is not None else {}
+    # Before any event is read: an effector saves a checkpoint only behind outcomes that are recorded by then.
+    whole = StreamReport("")
+    checkpoints = _checkpoints(log, whole)
+    if not whole.sound:
+        yield whole
     for stream in log.streams() if streams is None else streams:
-        head_of(log, stream)
-        report = _Check(codec, app is not None, StreamReport(stream)).run(log.read(stream))
-        _snapshot(log, folders.get(category_of(stream)), report)
+        report = StreamReport(stream)
+        try:
+            head_of(log, stream)
+            folder = folders.get(category_of(stream))
+            check = _Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
+            check.run(log.read(stream))
+            _beside(log, check, checkpoints)
+            _snapshot(log, folder, report)
+        except StoreSchemaError as problem:
+            report.fault(FaultKind.COLUMN, report.events, str(problem))
         progress(report)
         yield report
+
+
+def _checkpoints(log: EventLog, report: StreamReport) -> dict[str, int]:
+    try:
+        checkpoints = log.checkpoints.all()
+        for text in ahead_of_the_log(checkpoints, log.last_position()):
+            report.fault(FaultKind.CHECKPOINT, 0, text)
+    except StoreSchemaError as problem:
+        report.fault(FaultKind.COLUMN, 0, str(problem))
+        return {}
+    return checkpoints
+
+
+def _beside(log: EventLog, check: _Check, checkpoints: dict[str, int]) -> None:
+    """What stands beside the stream's events."""
+    report = check.report
+    if check.first is not None and (text := wrong_category(log, report.stream, check.first)):
+        report.fault(FaultKind.CATEGORY, 0, text)
+    for intent in report.open_intents:
+        if name := covering(checkpoints, report.stream, intent.position):
+            text = f"checkpoint {name!r:.80} at position {checkpoints[name]} is ahead of intent {intent.intent_id} ({intent.tool}) at {intent.position}"
+            report.fault(FaultKind.CHECKPOINT, intent.version, f"{text}, which has no outcome: no effector will look at it again. Reset the checkpoint.")
+    if check.run_state is not None and (text := no_wake(log, report.stream, check.run_state, check.version, check.last_at)):
+        report.fault(FaultKind.NO_WAKE, check.version, text)
 
 
 @attrs.define(eq=False)
@@ -113,23 +156,40 @@ class _Check:
     knows_all: bool
     report: StreamReport
     #: The fold of the runtime's facts; ``None`` once something was met that cannot be folded.
-    run_state: RunState | None = attrs.field(factory=RunState)
+    run_state: RunState | None
     open: dict[str, OpenIntent] = attrs.field(factory=dict)
     settled: set[str] = attrs.field(factory=set)
     version: int = -1
     position: int = 0
+    first: StoredEvent | None = None
+    last_at: int = 0
 
     def run(self, events: Iterable[StoredEvent]) -> StreamReport:
         for stored in events:
+            self.first = self.first or stored
+            self.report.events += 1
+            if not self._columns(stored):
+                continue
             self._place(stored)
             event = self._decoded(stored)
             if event is not None:
                 self._content(stored, event)
                 if type(event) in _FACTS:
                     self._fact(stored, event)
-            self.report.events += 1
         self.report.open_intents = list(self.open.values())
         return self.report
+
+    def _columns(self, stored: StoredEvent) -> bool:
+        """Whether the event can be looked into; one whose columns are odd stands for nothing that follows."""
+        version = stored.version if type(stored.version) is int else self.version + 1
+        odd = list(odd_columns(stored))
+        for text in odd:
+            self.report.fault(FaultKind.COLUMN, version, text)
+        if odd:
+            self.run_state, self.version, self.position = None, version, stored.position
+            return False
+        self.last_at = stored.recorded_at
+        return True
 
     def _place(self, stored: StoredEvent) -> None:
         if stored.version != self.version + 1:
@@ -167,7 +227,7 @@ class _Check:
 
     def _fact(self, stored: StoredEvent, event: Any) -> None:
         if isinstance(event, facts.IntentStaged):
-            self.open[event.intent_id] = OpenIntent(stored.stream, stored.version, event.intent_id, event.tool, 0)
+            self.open[event.intent_id] = OpenIntent(stored.stream, stored.version, event.intent_id, event.tool, 0, stored.position)
         elif isinstance(event, facts.IntentAttempted) and event.intent_id in self.open:
             self.open[event.intent_id] = attrs.evolve(self.open[event.intent_id], attempts=event.attempt)
         elif isinstance(event, facts.IntentSettled):
