@@ -131,16 +131,20 @@ def complete_streams(ctx: click.Context, parameter: click.Parameter, incomplete:
 
 @contextmanager
 def reading(url: str) -> Iterator[EventLog]:
-    """The log that is there; it is never made. Raises ``StoreSchemaError`` with the way to make one."""
+    """The log that is there, for reading only; it is never made. Raises ``StoreSchemaError`` with the way to make one."""
     from .opening import open_log
 
-    if url.startswith("memory://"):
-        raise click.UsageError(f"{url} ends with the process that opened it, so nothing would come of this. Name a log on disk, for example {DEFAULT_URL}.")
-    log = open_log(url, create=False)
+    _check_kept(url)
+    log = open_log(url, create=False, read_only=True)
     try:
         yield log
     finally:
         log.close()
+
+
+def _check_kept(url: str) -> None:
+    if url.startswith("memory://"):
+        raise click.UsageError(f"{url} ends with the process that opened it, so nothing would come of this. Name a log on disk, for example {DEFAULT_URL}.")
 
 
 @contextmanager
@@ -149,10 +153,8 @@ def writing(url: str, *, create: bool) -> Iterator[EventLog]:
     from .opening import open_log
 
     if not create:
-        with reading(url) as log:
-            yield log
-        return
-    log = open_log(url)
+        _check_kept(url)
+    log = open_log(url, create=create)
     try:
         yield log
     finally:

@@ -18,10 +18,11 @@ _STORES: Final = {
 }
 
 
-def open_log(url: str, *, clock: Clock = system_clock, create: bool = True) -> EventLog:
+def open_log(url: str, *, clock: Clock = system_clock, create: bool = True, read_only: bool = False) -> EventLog:
     """The log behind ``url``: ``memory://`` or ``sqlite:///relative/path.db`` (``sqlite:////absolute/path.db``).
 
-    ``create=False`` refuses to make a log that is not there yet (``StoreSchemaError``). Raises ``InvalidUrl`` for a URL
+    ``create=False`` refuses to make a log that is not there yet (``StoreSchemaError``). ``read_only=True`` does too, needs no right to
+    write, and gives a log whose writing methods raise ``TerminalError``. Raises ``InvalidUrl`` for a URL
     that no store understands.
     """
     scheme = url.partition("://")[0] if "://" in url else ""
@@ -29,4 +30,4 @@ def open_log(url: str, *, clock: Clock = system_clock, create: bool = True) -> E
         known = ", ".join(f"{name}://" for name in _STORES)
         raise InvalidUrl(f"No store understands the log URL {url!r:.200}; it must begin with one of {known}. On a laptop: sqlite:///eventlog.db")
     module, function = _STORES[scheme]
-    return cast("EventLog", getattr(import_module(module, __package__), function)(url, clock=clock, create=create))
+    return cast("EventLog", getattr(import_module(module, __package__), function)(url, clock=clock, create=create, read_only=read_only))

@@ -20,13 +20,14 @@ from .store import SqliteLog
 __all__ = ["SqliteLog", "open_sqlite"]
 
 
-def open_sqlite(url: str, *, clock: Clock = system_clock, create: bool = True) -> EventLog:
+def open_sqlite(url: str, *, clock: Clock = system_clock, create: bool = True, read_only: bool = False) -> EventLog:
     """The log in the file that ``url`` names: ``sqlite:///relative.db``, ``sqlite:////absolute.db``.
 
-    Parameters: ``?synchronous=full|normal|off`` (default ``full``) and ``?busy_timeout_ms=N`` (default 10000). Raises
-    ``InvalidUrl``; ``StoreSchemaError`` when the file is missing and ``create`` is false, is no event log, or was made by
+    Parameters: ``?synchronous=full|normal|off`` (default ``full``) and ``?busy_timeout_ms=N`` (default 10000).
+    With ``read_only`` the right to write is not asked for, nothing is made, and everything that writes raises
+    ``TerminalError``. Raises ``InvalidUrl``; ``StoreSchemaError`` when the file is missing and ``create`` is false, is no event log, or was made by
     a newer release; ``LogUnavailable`` when it cannot be opened or written to.
     """
     address = parse_address(url)
-    prepare_file(address, create=create)
-    return SqliteLog(url, clock, Database(address))
+    prepare_file(address, create=create and not read_only, read_only=read_only)
+    return SqliteLog(url, clock, Database(address, read_only=read_only))

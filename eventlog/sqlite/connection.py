@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from .address import Address
 from .faults import closed, is_busy, locked, translated
+from .looking import STILL, WRITABLE, for_reading_only, signature, way_to_read
 from .memo import Memo
 
 _FIRST_PAUSE: Final = 0.0005
@@ -37,7 +38,7 @@ _LOG_BYTES: Final = 64 << 20
 class Database:
     """Connections to one file. Every error that leaves here is one of ours."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, read_only: bool = False) -> None:
         self.path = address.path
         self.memo = Memo()
         self._address = address
@@ -46,6 +47,12 @@ class Database:
         self._closed = False
         self._durable = True
         self._data_version = -1
+        self._way = way_to_read(address.path) if read_only else WRITABLE
+        self._seen = signature(address.path) if self._way == STILL else ()
+        self._writer: sqlite3.Connection | None = None
+        if read_only:
+            self._readers.append(self._connect_reader())  # what cannot be read says so now
+            return
         try:
             self._writer = self._connect(writing=True)
         except sqlite3.Error as error:
@@ -60,29 +67,32 @@ class Database:
 
         Raises ``LogUnavailable`` when the lock could not be had within the busy timeout, or the commit failed.
         """
+        writer = self._writer
+        if writer is None:
+            raise closed(self.path) if self._closed else for_reading_only(self.path)
         deadline = time.monotonic() + self._address.busy_timeout
         if not self._lock.acquire(timeout=self._address.busy_timeout):
             raise locked(self.path, self._address.busy_timeout)
         try:
             if self._closed:
                 raise closed(self.path)
-            self._level(durable)
-            self._begin(deadline)
+            self._level(writer, durable)
+            self._begin(writer, deadline)
             try:
-                self._notice_others()
-                yield self._writer
-                self._writer.execute("COMMIT")
+                self._notice_others(writer)
+                yield writer
+                writer.execute("COMMIT")
             except BaseException:
-                self._undo()
+                self._undo(writer)
                 raise
         except sqlite3.Error as error:
             raise translated(error, self.path) from error
         finally:
             self._lock.release()
 
-    def _level(self, durable: bool) -> None:
+    def _level(self, writer: sqlite3.Connection, durable: bool) -> None:
         if durable is not self._durable and self._address.synchronous == "full":
-            self._writer.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
+            writer.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
             self._durable = durable
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -124,15 +134,16 @@ class Database:
         """Close every connection; waits for a write that is under way."""
         with self._lock:
             self._closed = True
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
             while self._readers:
                 self._readers.popleft().close()
 
-    def _begin(self, deadline: float) -> None:
+    def _begin(self, writer: sqlite3.Connection, deadline: float) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
-                self._writer.execute("BEGIN IMMEDIATE")
+                writer.execute("BEGIN IMMEDIATE")
                 break
             except sqlite3.OperationalError as error:
                 if not is_busy(error):
@@ -142,24 +153,34 @@ class Database:
             time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
-    def _notice_others(self) -> None:
-        (version,) = self._writer.execute("PRAGMA data_version").fetchone()
+    def _notice_others(self, writer: sqlite3.Connection) -> None:
+        (version,) = writer.execute("PRAGMA data_version").fetchone()
         if version != self._data_version:
             self.memo.forget()
             self._data_version = version
 
-    def _undo(self) -> None:
+    def _undo(self, writer: sqlite3.Connection) -> None:
         self.memo.forget()
-        if self._writer.in_transaction:
-            self._writer.execute("ROLLBACK")
+        if writer.in_transaction:
+            writer.execute("ROLLBACK")
 
     def _borrow(self) -> sqlite3.Connection:
         if self._closed:
             raise closed(self.path)
+        if self._seen:
+            self._look_again()
         try:
             return self._readers.pop()
         except IndexError:
             return self._connect_reader()
+
+    def _look_again(self) -> None:
+        """Nobody wrote when the bare file was opened; once somebody has, what was read of it is over."""
+        now = signature(self.path)
+        if now != self._seen:
+            self._drain()
+            self._way = way_to_read(self.path)
+            self._seen = now if self._way == STILL else ()
 
     def _connect_reader(self) -> sqlite3.Connection:
         try:
@@ -181,7 +202,7 @@ class Database:
             return
 
     def _connect(self, *, writing: bool) -> sqlite3.Connection:
-        connection = connect(self._address, timeout=0.0 if writing else self._address.busy_timeout)
+        connection = connect(self._address, timeout=0.0 if writing else self._address.busy_timeout, way=self._way)
         try:
             if writing:
                 connection.execute(f"PRAGMA synchronous = {self._address.synchronous}")
@@ -199,7 +220,7 @@ class Database:
         return connection
 
 
-def connect(address: Address, *, timeout: float, create: bool = False) -> sqlite3.Connection:
+def connect(address: Address, *, timeout: float, way: str = WRITABLE) -> sqlite3.Connection:
     """A bare connection in autocommit mode that any thread may use, one at a time. Raises ``sqlite3.Error``."""
-    uri = f"{address.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    uri = f"{address.path.absolute().as_uri()}?{way}"
     return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=512)

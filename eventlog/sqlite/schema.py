@@ -15,6 +15,7 @@ from ..errors import LogUnavailable, StoreSchemaError
 from .address import Address
 from .connection import connect
 from .faults import is_busy, locked, translated
+from .looking import WRITABLE, way_to_read
 from .statements import statement
 
 #: "ilog" in ASCII.
@@ -26,23 +27,24 @@ TABLES: Final = ("streams", "events", "schedule", "snapshots", "checkpoints", "v
 _PAUSE: Final = 0.01
 
 
-def prepare_file(address: Address, *, create: bool) -> None:
+def prepare_file(address: Address, *, create: bool, read_only: bool = False) -> None:
     """Make sure that ``address`` holds an event log of this release.
 
-    With ``create`` a missing file is made and an older one migrated. Raises ``StoreSchemaError`` or ``LogUnavailable``.
+    With ``create`` a missing file is made and an older one migrated; with ``read_only`` nothing is written, and the right to
+    write is not asked for. Raises ``StoreSchemaError`` or ``LogUnavailable``.
     """
-    _check_place(address, create)
+    _check_place(address, create, read_only)
     try:
-        connection = connect(address, timeout=address.busy_timeout, create=create)
+        connection = connect(address, timeout=address.busy_timeout, way=way_to_read(address.path) if read_only else "mode=rwc" if create else WRITABLE)
         try:
-            _prepare(connection, address, create)
+            _prepare(connection, address, create, read_only)
         finally:
             connection.close()
     except sqlite3.Error as error:
         raise translated(error, address.path) from error
 
 
-def _check_place(address: Address, create: bool) -> None:
+def _check_place(address: Address, create: bool, read_only: bool) -> None:
     path = address.path
     if path.is_dir():
         raise StoreSchemaError(f"{path} is a folder, not a file. Name a file in it, for example sqlite:///{path / 'eventlog.db'}")
@@ -53,11 +55,14 @@ def _check_place(address: Address, create: bool) -> None:
             raise StoreSchemaError(f"The folder {path.parent} of {path} does not exist. Make it first, with: mkdir -p {path.parent}")
         if not os.access(path.parent, os.W_OK):
             raise LogUnavailable(f"{path} cannot be made: this user may not write to {path.parent}. Change its permissions or name another place.")
+    elif read_only:
+        if not os.access(path, os.R_OK):
+            raise LogUnavailable(f"This user may not read {path}. Change its permissions or name another file.")
     elif not os.access(path, os.R_OK | os.W_OK):
         raise LogUnavailable(f"This user may not read and write {path}. Change its permissions or name another file.")
 
 
-def _prepare(connection: sqlite3.Connection, address: Address, create: bool) -> None:
+def _prepare(connection: sqlite3.Connection, address: Address, create: bool, read_only: bool) -> None:
     version = _version(connection, address)
     if version < len(MIGRATIONS):
         if not create:
@@ -66,15 +71,13 @@ def _prepare(connection: sqlite3.Connection, address: Address, create: bool) -> 
         _switch_to_wal(connection, address)
         for number in range(1, len(MIGRATIONS) + 1):
             _migrate(connection, address, number)
-    elif connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+    elif not read_only and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         _switch_to_wal(connection, address)
     _check_tables(connection, address)
 
 
 def _version(connection: sqlite3.Connection, address: Address) -> int:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    version, owner, tables = _told(connection)
     if owner != APPLICATION_ID and (tables or owner):
         raise StoreSchemaError(
             f"{address.path} is a database of something else (application id {owner}, {tables} tables and indexes). Name another file for the event log."
@@ -84,6 +87,21 @@ def _version(connection: sqlite3.Connection, address: Address) -> int:
             f"{address.path} was made by a newer release: its schema is {version}, this one knows up to {len(MIGRATIONS)}. Upgrade intentlog to read it."
         )
     return int(version)
+
+
+def _told(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Schema version, application id and number of tables, all of one moment: another process may just be making the file."""
+    own = not connection.in_transaction
+    if own:
+        connection.execute("BEGIN")
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    finally:
+        if own:
+            connection.execute("ROLLBACK")
+    return version, owner, tables
 
 
 def _check_tables(connection: sqlite3.Connection, address: Address) -> None:
