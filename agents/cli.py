@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..eventlog.console import (
+    MOST,
     OK,
     CouldNot,
     answering,
@@ -25,6 +26,7 @@ from ..eventlog.printing import Column, iso, length, moment, one_line, print_jso
 if TYPE_CHECKING:
     from ..eventlog.events import NewEvent
     from .dead_letters import DeadLetter, Opened
+    from .facts import Failure
     from .sending import Receipt
 
 
@@ -148,31 +150,27 @@ def list_(url: str, as_json: bool) -> None:
     elif not found:
         say("No dead letters.")
     else:
-        columns = [
-            Column("stream"),
-            Column("seq", right=True),
-            Column("input id"),
-            Column("tries", right=True),
-            Column("since"),
-            Column("why", gives=True),
-        ]
-        table(columns, [_row(each) for each in found])
+        table(_COLUMNS, [_row(each) for each in found])
 
 
 _COLUMNS: Final = (
-    Column("stream"),
+    Column("stream", gives=True),
     Column("seq", right=True),
-    Column("input id"),
+    Column("input id", gives=True),
     Column("tries", right=True),
     Column("since"),
     Column("why", gives=True),
 )
 
 
+def _why(failure: Failure) -> str:
+    return f"{failure.type}: {failure.message}" if failure.message else failure.type
+
+
 def _row(letter: DeadLetter) -> tuple[object, ...]:
     from .dead_letters import ParkedInput
 
-    why = f"{letter.failure.type}: {letter.failure.message}"
+    why = _why(letter.failure)
     if isinstance(letter, ParkedInput):
         return letter.stream, letter.seq, letter.input_id, letter.attempts, moment(letter.parked_at)[5:16], why
     return letter.stream, "", "blocked", "", moment(letter.blocked_at)[5:16], why
@@ -191,7 +189,7 @@ def _as_object(letter: DeadLetter) -> dict[str, Any]:
 
 @dead_letters.command()
 @stream_argument
-@click.option("--seq", metavar="N", type=click.IntRange(min=0), help="Which input, when several are parked.")
+@click.option("--seq", metavar="N", type=click.IntRange(0, MOST), help="Which input, when several are parked.")
 @log_option
 @json_option
 def show(stream: str, seq: int | None, url: str, as_json: bool) -> None:
@@ -229,7 +227,7 @@ def _show_parked(found: Opened) -> None:
     if letter.holds:
         say("  later inputs of this key wait for it")
     for each in found.failures:
-        say(f"  try {each.attempt}     {moment(each.at)}  " + styled(one_line(f"{each.failure.type}: {each.failure.message}", 2_000), fg="red"))
+        say(f"  try {each.attempt}     {moment(each.at)}  " + styled(one_line(_why(each.failure), 2_000), fg="red"))
         if each.failure.detail:
             say(f"            in {one_line(each.failure.detail, 200)}")
     say(f"Once the cause is gone: eventlog dead-letters redrive {one_line(letter.stream)} --seq {letter.seq}")
@@ -241,13 +239,13 @@ def _show_blocked(letter: Any, as_json: bool) -> None:
         return
     say(styled(f"{one_line(letter.stream)}  blocked", bold=True))
     say(f"  since     {moment(letter.blocked_at)} UTC" + (f", at version {letter.at_version}" if letter.at_version >= 0 else ""))
-    say("  why       " + styled(one_line(f"{letter.failure.type}: {letter.failure.message}", 2_000), fg="red"))
+    say("  why       " + styled(one_line(_why(letter.failure), 2_000), fg="red"))
     say(f"Once a worker runs code that reads the event: eventlog dead-letters redrive {one_line(letter.stream)}")
 
 
 @dead_letters.command()
 @stream_argument
-@click.option("--seq", metavar="N", type=click.IntRange(min=0), help="Only this input.  [default: all that are parked in the stream]")
+@click.option("--seq", metavar="N", type=click.IntRange(0, MOST), help="Only this input.  [default: all that are parked in the stream]")
 @click.option("--by", metavar="NAME", help="Who does it, for the record.  [default: the user's name]")
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the record.")
 @log_option

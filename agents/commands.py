@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import OK, CouldNot, answering, complete_streams, json_option, log_option, reading, stream_argument, writing
+from ..eventlog.console import MOST, OK, CouldNot, answering, complete_streams, json_option, log_option, reading, stream_argument, writing
 from ..eventlog.printing import Column, iso, moment, one_line, print_json, say, styled, table
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _before(duplicate: bool) -> str:
 @click.command()
 @click.argument("agent")
 @click.argument("key")
-@click.option("--seq", metavar="N", type=click.IntRange(min=0), help="Which activation.  [default: the current one]")
+@click.option("--seq", metavar="N", type=click.IntRange(0, MOST), help="Which activation.  [default: the current one]")
 @_by_option
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the record.")
 @log_option
@@ -183,7 +183,7 @@ _COLUMNS: Final = ("agent", "streams", "events", "open", "suspended", "parked", 
 
 @click.command()
 @click.argument("prefix", default="", shell_complete=complete_streams)
-@click.option("--warn-history", metavar="N", type=click.IntRange(min=1), help="Mark activations with so many events.  [default: 10000]")
+@click.option("--warn-history", metavar="N", type=click.IntRange(1, MOST), help="Mark activations with so many events.  [default: 10000]")
 @log_option
 @json_option
 def stats(prefix: str, warn_history: int | None, url: str, as_json: bool) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args, get_origin
+
+import attrs
+import msgspec
+
 from ..eventlog.events import NewEvent
 from .app import App, Input
 from .errors import InputRefused
@@ -20,6 +25,8 @@ def checked_json(app: App, agent: str, key: str, kind: str, text: str | bytes, i
         known = ", ".join(sorted(entry.name for entry in app.registry if entry.name not in own)) or "none"
         raise InputRefused(f"this app has no event type {kind!r}; it has: {known}. For a plain value leave the type out")
     stream, event = plain_json(app, agent, key, kind, text, input_id)
+    if kind:
+        check_fields(app.codec.class_of(kind), msgspec.json.decode(text), kind)
     _check_fit(app, agent, event)
     return stream, event
 
@@ -32,6 +39,23 @@ def plain_json(app: App | None, agent: str, key: str, kind: str, text: str | byt
         return json_input(app.codec if app else runtime_codec(), agent, key, kind, text, input_id)
     except RecursionError as problem:
         raise InputRefused(f"the payload of input {input_id!r} is nested too deep to be read: {text!r:.80}") from problem
+
+
+def check_fields(kind: Any, value: Any, path: str) -> None:
+    """Refuse fields that ``kind``, an attrs class, does not have, in it and in the attrs classes it holds; raises ``InputRefused``."""
+    if not isinstance(kind, type):
+        for each in get_args(kind):
+            if isinstance(each, type) and attrs.has(each):
+                for one in value if isinstance(value, list) else value.values() if get_origin(kind) is dict and isinstance(value, dict) else (value,):
+                    check_fields(each, one, path)
+        return
+    if not attrs.has(kind) or not isinstance(value, dict):
+        return
+    fields = {field.name: field.type for field in attrs.fields(attrs.resolve_types(kind))}
+    for name, one in value.items():
+        if name not in fields:
+            raise InputRefused(f"{path} has no field {name!r}; it has: {', '.join(fields) or 'none'}")
+        check_fields(fields[name], one, f"{path}.{name}")
 
 
 def checked_input(app: App, given: Input) -> tuple[str, NewEvent]:

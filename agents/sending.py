@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ from ..eventlog.errors import EventIdConflict, LogError
 from ..eventlog.events import NewEvent
 from ..eventlog.log import AppendRequest, Duplicate, EventLog, StreamAppend, Wake
 from ..eventlog.names import stream_name
+from ..eventlog.registry import check_event_type
 from ..eventlog.versions import ANY
 from . import facts
 from .app import App, Input
@@ -54,15 +57,61 @@ def json_input(codec: Codec, agent: str, key: str, kind: str, text: str | bytes,
     Equal JSON values are equal inputs, whatever their spacing and key order.
     """
     stream = stream_name(agent, key)
+    if kind:
+        check_event_type(kind)
+    value = _json_value(text, input_id)
     try:
-        value = msgspec.json.decode(text)
         payload = msgspec.json.encode(value, order="sorted")
         if kind and codec.registry.get(kind) is not None:
             _, schema, payload = codec.encode(msgspec.convert(value, codec.class_of(kind)))
             return stream, _staged(codec, facts.InputReceived(check_input_id(input_id), kind, schema, "msgpack", payload))
     except (msgspec.MsgspecError, UnicodeError) as problem:
-        raise InputRefused(f"the payload of input {input_id!r} does not fit {kind or 'JSON'}: {problem}: {text!r:.200}") from problem
+        raise InputRefused(f"the payload of input {input_id!r} does not fit {kind or 'JSON'}: {problem}: {_shown(text)}") from problem
     return stream, _staged(codec, facts.InputReceived(check_input_id(input_id), kind, 0, "json", payload))
+
+
+def _json_value(text: str | bytes, input_id: str) -> Any:
+    """The value of a JSON text; raises ``InputRefused`` for what is none, or holds a key twice."""
+    try:
+        value = msgspec.json.decode(text)
+        json.loads(text, object_pairs_hook=_once)
+    except _Twice as problem:
+        raise InputRefused(f"the payload of input {input_id!r} holds the key {problem.args[0]!r} twice in one object: {_shown(text)}") from problem
+    except (msgspec.MsgspecError, ValueError) as problem:
+        raise InputRefused(f"the payload of input {input_id!r} is not JSON: {_fault(text, problem)}: {_shown(text)}") from problem
+    return value
+
+
+class _Twice(Exception):
+    """A key that stands twice in one object."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Twice(next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1))
+    return found
+
+
+def _fault(text: str | bytes, problem: Exception) -> str:
+    if not text.strip():
+        return "it is empty"
+    try:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "it holds a lone surrogate escape, which is no character and has no UTF-8 form"
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    except ValueError:
+        return "it ends too early" if "truncated" in str(problem) else str(problem)
+    except RecursionError:
+        return "it is nested too deep"
+    return str(problem)
+
+
+def _shown(text: str | bytes) -> str:
+    front = text[:200]
+    return repr(front.decode("utf-8", "backslashreplace") if isinstance(front, bytes) else front) + ("…" if len(text) > 200 else "")
 
 
 def check_input_id(input_id: object) -> str:

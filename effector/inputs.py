@@ -23,6 +23,8 @@ from .process import Intake
 
 LONGEST_LINE: Final = 64 << 20
 """Bytes of one line, so that a file without line ends cannot fill the memory."""
+_HOPELESS: Final = 20
+"""So many lines at the beginning that are no JSON make a file that holds no inputs at all: an archive, a picture, UTF-16."""
 _HELPING: Final = 256
 _HELPING_BYTES: Final = 8 << 20
 _GZIP: Final = b"\x1f\x8b"
@@ -47,6 +49,7 @@ class InputFile:
         #: Lines that the app's ``intake`` had no use for.
         self.skipped = 0
         self.ended = False
+        self._strange = 0
         self._app, self._report = app, report
         # The raw file is asked how far it was read; the unpacked one would tell a place in the unpacked bytes.
         self._raw = Path(path).open("rb")  # noqa: SIM115 - it stays open from helping to helping
@@ -92,6 +95,9 @@ class InputFile:
                     self._refuse(number, f"longer than {LONGEST_LINE >> 20} MiB")
                 elif (intake := self._taken(number, line)) is not None:
                     yield intake
+                if self._strange == number == _HOPELESS:
+                    self._refuse(number, f"none of the first {_HOPELESS} lines is JSON: this is no file of JSON lines in UTF-8, and is read no further")
+                    return
         except (EOFError, OSError, zlib.error) as problem:
             self._refuse(number + 1, f"the file cannot be read further: {problem}. Is it whole?")
 
@@ -113,6 +119,7 @@ class InputFile:
         try:
             made = self._own(line) if self._app.intake is not None else self._plain(line)
         except (AgentError, LogError, msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
+            self._strange += isinstance(problem, msgspec.DecodeError | UnicodeError) and not isinstance(problem, msgspec.ValidationError)
             self._refuse(number, _why(problem))
             return None
         if made is None:

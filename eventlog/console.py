@@ -34,6 +34,9 @@ COULD_NOT: Final = 3
 INTERRUPTED: Final = 130
 UNREAD: Final = 141
 
+MOST: Final = 2**63 - 1
+"""The largest number an option takes: versions and positions are no larger."""
+
 DEFAULT_URL: Final = "sqlite:///eventlog.db"
 
 _CODES: Final = {
@@ -209,6 +212,19 @@ def _in_echo(problem: BaseException) -> bool:
 
 class Commands(click.Group):
     """A group that turns every error into a short message on stderr and the right exit code."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The same; no words at all ask for the help, and a command's option before its name is told where it goes."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            with printing():
+                click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as problem:
+            if problem.option_name in ("--log", "--app", "--json"):
+                raise click.UsageError(f"{problem.option_name} goes behind the command: {ctx.command_path} COMMAND … {problem.option_name} …", ctx) from problem
+            raise
 
     def main(
         self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None, standalone_mode: bool = True, **extra: Any

@@ -23,6 +23,13 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*\Z")
 _FLOATS: Final = frozenset({"float", "float|None", "None|float", "Optional[float]", "typing.Optional[float]"})
 
 
+def check_event_type(name: object) -> str:
+    """``name`` itself when it is a valid event type name; raises ``RegistrationError``."""
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise RegistrationError(f"Invalid event type name {name!r:.80}: it must match [a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)*, for example 'refund.asked'.")
+    return name
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))
 def event(name: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
     """Make an annotated class an event: frozen, slotted, known in the log as ``name`` at schema ``version``.
@@ -38,8 +45,7 @@ def event(name: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
     >>> RefundAsked("o-1", 4200)
     RefundAsked(order_id='o-1', cents=4200)
     """
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise RegistrationError(f"Invalid event type name {name!r:.80}: it must match [a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)*, for example 'refund.asked'.")
+    check_event_type(name)
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise RegistrationError(f"Invalid version {version!r:.80} of event type {name}: it must be an int of at least 1.")
 

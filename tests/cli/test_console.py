@@ -138,3 +138,24 @@ def test_completion_without_a_log_says_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = child(_EVENTLOG_COMPLETE="bash_complete", COMP_WORDS="eventlog dead-letters show no", COMP_CWORD="3")
     assert ("", "", []) == (done.stdout.strip(), done.stderr, list(tmp_path.iterdir()))
+
+
+WORDS = [("tail", "-n"), ("tail", "--after"), ("show", "a-b", "--from"), ("show", "a-b", "--to"), ("show", "a-b", "-n")]
+WORDS += [("dead-letters", "show", "a-b", "--seq"), ("dead-letters", "redrive", "a-b", "--seq"), ("cancel", "a", "b", "--seq"), ("stats", "--warn-history")]
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_a_number_that_no_log_can_hold_is_a_usage_error(shop, words):
+    done = call(*words, "9" * 23)
+    assert (2, "", True) == (done.exit_code, done.stdout, "is not in the range" in done.stderr)
+
+
+def test_no_words_at_all_ask_for_the_help():
+    done = call()
+    assert (0, call("--help").stdout, "") == (done.exit_code, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("option", ["--log", "--app"])
+def test_an_option_before_the_command_is_told_where_it_goes(option):
+    done = call(option, "sqlite:///x.db", "streams")
+    assert (2, True) == (done.exit_code, f"{option} goes behind the command: eventlog COMMAND" in done.stderr)

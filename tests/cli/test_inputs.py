@@ -153,3 +153,22 @@ def test_how_far_it_is_read_is_known_in_bytes_of_the_file(tmp_path):
         pass
     assert file.size == file.read
     file.close()
+
+
+STRANGE = {"bytes": bytes(range(128, 256)) * 3 + b"\n", "UTF-16": "{}\n".encode("utf-16-le"), "prose": b"once upon a time\n"}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_file_of_something_else_is_told_once_and_left(tmp_path, kind):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(STRANGE[kind] * 500)
+    found, told, file = take(path)
+    assert ([], 21, 21, True) == (found, len(told), file.refused, file.ended)
+    assert "no file of JSON lines in UTF-8" in told[-1]
+
+
+def test_one_line_that_is_json_makes_a_file_worth_reading(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(line("a") + "\n" + "nonsense\n" * 50 + line("b"))
+    found, told, _ = take(path)
+    assert (["notes-a", "notes-b"], 50) == (found, len(told))

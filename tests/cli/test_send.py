@@ -60,11 +60,15 @@ def test_a_bad_key_is_refused_with_the_same_words_everywhere(shop, key, app):
     [
         (("notes", "k", "hello"), "quotes"),
         (("orders", "k", "order.placed"), "A TYPE goes before the JSON"),
-        (("orders", "k", "order.placed", "{"), "does not fit order.placed"),
+        (("orders", "k", "order.placed", "{"), "is not JSON: it ends too early: '{'"),
         (("orders", "k", "order.placed", "[" * 100_000 + "]" * 100_000), "nested too deep"),
         (("orders", "k", "order.placed", "@nowhere.json"), "No such file"),
         (("orders", "k", "order.placed", ORDER, "--id", " "), "Invalid input id"),
         (("No", "k", '"x"'), "Invalid agent name"),
+        (("orders", "k", "Order Placed", "{}"), "Invalid event type name 'Order Placed': it must match"),
+        (("notes", "k", '{"a": {"b": 1, "b": 2}}'), "holds the key 'b' twice in one object"),
+        (("notes", "k", ""), "is not JSON: it is empty: ''"),
+        (("notes", "k", '"\\ud800"'), "is not JSON: it holds a lone surrogate escape"),
     ],
 )
 def test_what_cannot_be_an_input_is_a_usage_error(shop, words, told):
@@ -80,6 +84,7 @@ def test_what_cannot_be_an_input_is_a_usage_error(shop, words, told):
         (("orders", "k", "order.placed", '{"order": 1}'), "order_id"),
         (("orders", "k", "order.placed", '{"order_id": 7}'), "order_id"),
         (("orders", "k", '"x"'), "takes order.placed"),
+        (("orders", "k", "order.placed", '{"order_id": "o", "extra": 2}'), "order.placed has no field 'extra'; it has: order_id, mood"),
     ],
 )
 def test_with_the_app_an_input_is_checked_at_once(shop, words, told):
