@@ -96,4 +96,5 @@ def _end(ctx: ActivationContext[Any], result: object) -> TurnEnd:
     else:
         output = result.output if isinstance(result, Complete) else result
         closing = facts.Completed(ctx.seq, now, step, index, output, seen, code)
-    return TurnEnd((*ctx.staged, closing), closing, ctx.arguments, tuple(ctx.sends), ctx.loads, ctx.changes)
+    failed = [facts.ModelCallFailed(ctx.seq, at, failure) for at, failure in ctx.unanswered.items()] if ctx.unanswered else ()
+    return TurnEnd((*ctx.staged, *failed, closing), closing, ctx.arguments, tuple(ctx.sends), ctx.loads, ctx.changes)

@@ -11,10 +11,11 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from ..eventlog import errors as log_errors
 from ..eventlog import wire
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, Unencodable
-from . import facts
+from . import errors, facts
 from .budgets import Price
 from .defining import Agent
 from .errors import DefinitionError, InputRefused
@@ -112,8 +113,8 @@ class Definitions:
         return self.codec.decode_value(self.codec.encode_value(plain, Any), returns)
 
     def exception(self, failure: facts.Failure) -> BaseException:
-        """The recorded exception, of the same type when it is a built-in one, with the same text, live and replayed."""
-        kind = getattr(builtins, failure.type, None)
+        """The recorded exception, of the same type when it is a built-in one or ours, with the same text, live and replayed."""
+        kind = next((getattr(module, failure.type) for module in (builtins, errors, log_errors) if hasattr(module, failure.type)), None)
         if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, StopIteration | StopAsyncIteration):
             made = _raised_as(kind, failure.message)
             if made is not None and str(made) == failure.message:

@@ -24,6 +24,7 @@
     │   ├── AggregateExists                   a library aggregate was added under an id that is taken
     │   ├── IntentConflict                    same business key, other content (S-5.3)
     │   ├── BudgetExceeded                    a model call that the agent's budget leaves nothing for
+    │   ├── ModelRefused                      the provider refused the request itself
     │   ├── JournalMiss                       replay reached a step that was never recorded (S-4.2)
     │   ├── ImpossibleHistory                 events that no run of the state machine could have written
     │   │   └── FoldFailed                    an applier raised when it was given a recorded event
@@ -166,6 +167,10 @@ class BudgetExceeded(TerminalAgentError):
             limits,
             reached.per,
         )
+
+
+class ModelRefused(TerminalAgentError):
+    """The provider refused the request itself, or answered something that is no answer."""
 
 
 class JournalMiss(TerminalAgentError):

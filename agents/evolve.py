@@ -39,6 +39,12 @@ def _model_cached(run: RunState, fact: facts.ModelCallCached, _: int) -> None:
         activation.turn_now, activation.turn_seen = fact.now, fact.seen
 
 
+def _model_failed(run: RunState, fact: facts.ModelCallFailed, _: int) -> None:
+    activation = run.turning(fact.seq, "model_call.failed")
+    activation.unanswered[fact.step] = fact.failure
+    activation.kinds[fact.step] = "model call"
+
+
 def _tool_cached(run: RunState, fact: facts.ToolCallCached, _: int) -> None:
     activation = run.turning(fact.seq, "tool_call.cached")
     if fact.index in activation.tools:
@@ -349,6 +355,7 @@ def _traced(run: RunState, fact: facts.Traced, _: int) -> None:
 APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.InputReceived: _received,
     facts.ModelCallCached: _model_cached,
+    facts.ModelCallFailed: _model_failed,
     facts.ToolCallCached: _tool_cached,
     facts.IntentStaged: _staged,
     facts.IntentAttempted: _attempted,

@@ -60,6 +60,15 @@ class ModelCallCached:
     cost: int = 0
 
 
+@event("model_call.failed", version=1)
+class ModelCallFailed:
+    """A provider did not answer and the agent went on: what it was told, for re-runs. Staged with its turn; not an answer (S-4.6)."""
+
+    seq: int
+    step: int
+    failure: Failure
+
+
 @event("tool_call.cached", version=1)
 class ToolCallCached:
     """What a read-only tool or ``ctx.run`` returned or raised, on its own counter (S-4.7, S-4.8)."""
@@ -335,16 +344,7 @@ FACTS: Final[tuple[type, ...]] = tuple(kind for kind in list(globals().values())
 """Every runtime event class."""
 
 ARRIVALS = frozenset(
-    {
-        "input.received",
-        "intent.attempted",
-        "intent.settled",
-        "input.redriven",
-        "stream.blocked",
-        "approval.decided",
-        "signal.received",
-        "reply.received",
-        "cancel.requested",
-    }
+    {f"{name}.received" for name in ("input", "signal", "reply")}
+    | {"intent.attempted", "intent.settled", "approval.decided", "cancel.requested", "input.redriven", "stream.blocked"}
 )
 """Types that others than the key's worker append; a turn is rebased over them (S-3.4)."""

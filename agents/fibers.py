@@ -10,6 +10,7 @@ order was while it happened (S-7.6).
 from __future__ import annotations
 
 import contextlib
+import inspect
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -87,7 +88,7 @@ class Script(Protocol):
 
 
 class _Fiber:
-    __slots__ = ("cancelled", "coroutine", "ends", "first", "open", "parent", "place", "raising", "wait")
+    __slots__ = ("begun", "cancelled", "coroutine", "ends", "first", "open", "parent", "place", "raising", "wait")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], parent: _Fiber | None, place: int) -> None:
         self.coroutine = coroutine
@@ -99,6 +100,7 @@ class _Fiber:
         self.open: list[_Fiber] = []
         self.ends: list[End] = []
         self.first = False
+        self.begun = False
         #: It lost a race: how it ends is no result any more.
         self.cancelled = False
         #: What is thrown into it once its children are over.
@@ -125,6 +127,10 @@ class Fibers:
             while ready:
                 fiber, value, error = ready.popleft()
                 try:
+                    if isinstance(error, StepCancelled) and not fiber.begun:
+                        discard(fiber.coroutine)
+                        raise error
+                    fiber.begun = True
                     wanted = fiber.coroutine.send(value) if error is None else fiber.coroutine.throw(error)
                 except StopIteration as stop:
                     if fiber is root:
@@ -237,8 +243,19 @@ class Fibers:
         self._ready.append((fiber, None, error))
 
 
+def discard(coroutine: Any) -> None:
+    """Close a coroutine, and if it never began also those it was given, for nobody will await them."""
+    frame = getattr(coroutine, "cr_frame", None)
+    given = list(frame.f_locals.values()) if frame is not None and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED else []
+    coroutine.close()
+    for value in given:
+        for each in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(each, Coroutine):
+                discard(each)
+
+
 def _close(fiber: _Fiber) -> None:
     for child in fiber.open:
         _close(child)
     with contextlib.suppress(BaseException):  # the turn is over: whatever its clean-up raises changes nothing any more
-        fiber.coroutine.close()
+        discard(fiber.coroutine)

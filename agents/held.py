@@ -80,6 +80,8 @@ class TurnState:
         self._new_timers: list[str] = []
         #: Business-keyed intents that were staged before and met again: waiting for them is waiting for their outcome.
         self._joined: list[str] = []
+        #: Providers' failures that the code was told of in this turn: step → failure.
+        self.unanswered: dict[int, facts.Failure] = {}
         self._randoms: dict[str, random.Random] = {}
         self._uuids: dict[str, int] = {}
         #: Of the model calls, and the raises of the budget, that the code has passed.

@@ -115,6 +115,11 @@ class Lane:
         if self._task is not None:
             self._task.cancel()
 
+    def close(self) -> None:
+        """Nobody serves this lane any more: close the agent's code now, and not when it is collected."""
+        self.lost = True
+        self._plan.close()
+
     def _end(self, problem: BaseException | None) -> None:
         self._plan.close()
         self._on_end(self, 0, problem)

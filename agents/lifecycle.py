@@ -42,6 +42,7 @@ ACTIVATION: Final[dict[tuple[ActivationState, str], frozenset[ActivationState]]]
     for state, event, targets in (
         # ── before its first turn is committed
         (_Q, "model_call.cached", {_Q}),
+        (_Q, "model_call.failed", {_Q}),
         (_Q, "tool_call.cached", {_Q}),
         (_Q, "intent.staged", {_Q}),
         (_Q, "timer.armed", {_Q}),
@@ -68,6 +69,7 @@ ACTIVATION: Final[dict[tuple[ActivationState, str], frozenset[ActivationState]]]
         # ── ready for its next turn
         (_R, "intent.settled", {_R}),
         (_R, "model_call.cached", {_R}),
+        (_R, "model_call.failed", {_R}),
         (_R, "tool_call.cached", {_R}),
         (_R, "intent.staged", {_R}),
         (_R, "timer.armed", {_R}),

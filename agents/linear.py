@@ -16,8 +16,8 @@ from ..eventlog.clock import from_datetime, from_timedelta, to_datetime
 from ..eventlog.names import stream_name
 from . import facts
 from .compare import first_difference
-from .errors import ActivationCancelled, DefinitionError, EffectTimedOut, StepDrift
-from .fibers import End, StepCancelled, fork, wait_for
+from .errors import ActivationCancelled, DefinitionError, EffectTimedOut, InputRefused, StepDrift, TurnOver
+from .fibers import End, StepCancelled, discard, fork, wait_for
 from .intents import content_digest
 from .outcome import EffectResult
 from .steps import Steps
@@ -169,7 +169,11 @@ class LinearSteps(Steps):
                 self._fail(StepDrift(f"{self._place(step)} (send)", difference.left, difference.right, difference.path))
         else:
             self.staged.append(sent)
-            self.sends.append((stream, received))
+            known = next((each for to, each in self.sends if (to, each.input_id) == (stream, input_id)), None)
+            if known is not None and known != received:
+                raise InputRefused(f"ctx.send: input id {input_id!r} goes to {stream} with another payload in the same turn; send another input under a new id")
+            if known is None:  # the same id twice is one input (S-2.2), in one turn as in two
+                self.sends.append((stream, received))
         return step, input_id
 
     def continue_with(self, payload: Any) -> ContinueWith:
@@ -190,7 +194,7 @@ class LinearSteps(Steps):
 
     async def gather(self, *steps: Awaitable[Any], return_exceptions: bool = False) -> list[Any]:
         """Run steps beside each other; their values in the order given. One that raises does not stop the others."""
-        ends = sorted(await fork([_coroutine(step) for step in steps], first=False), key=lambda end: end.place)
+        ends = sorted(await fork(self._children(steps), first=False), key=lambda end: end.place)
         if not return_exceptions:
             failed = next((end.error for end in ends if end.error is not None), None)
             if failed is not None:
@@ -207,7 +211,15 @@ class LinearSteps(Steps):
     async def _first(self, *steps: Awaitable[Any]) -> Sequence[End]:
         if not steps:
             raise DefinitionError("ctx.first() needs at least one step to wait for")
-        return await fork([_coroutine(step) for step in steps], first=True)
+        return await fork(self._children(steps), first=True)
+
+    def _children(self, steps: Sequence[Awaitable[Any]]) -> list[Coroutine[Any, Any, Any]]:
+        children = [_coroutine(step) for step in steps]
+        if self.sealed:
+            for child in children:
+                discard(child)
+            raise TurnOver
+        return children
 
     async def timeout(self, step: Awaitable[Any], length: timedelta) -> Any:
         """The value of ``step``, or ``EffectTimedOut`` when it has none after ``length``; then it is cancelled."""

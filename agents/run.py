@@ -111,6 +111,8 @@ class Activation:
     retry_at: int = 0
     models: dict[int, facts.ModelCallCached] = attrs.field(factory=dict)
     tools: dict[int, facts.ToolCallCached] = attrs.field(factory=dict)
+    #: What linear code was told of providers that did not answer: by step.
+    unanswered: dict[int, facts.Failure] = attrs.field(factory=dict)
     #: Intents staged by this activation.
     intents: tuple[str, ...] = ()
     last_failure: facts.Failure | None = None

@@ -16,11 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import attrs
+
 from ..eventlog.clock import from_timedelta
-from ..eventlog.errors import Unencodable
+from ..eventlog.errors import TerminalError, Unencodable
 from . import facts
 from .compare import first_difference
-from .errors import InputRefused, IntentConflict, IntentDrift, ModelDrift, ModelFailed, StepDrift, ToolDrift, TurnOver, WrongToolKind
+from .errors import InputRefused, IntentConflict, IntentDrift, ModelDrift, ModelFailed, StepDrift, TerminalAgentError, ToolDrift, TurnOver, WrongToolKind
+from .failures import failure_of
 from .intents import NAMESPACE, content_digest, intent_id_for, keyed_intent_id
 from .models import ModelRequest, ModelResponse
 from .requests import NeedModel, NeedRead, ask
@@ -51,9 +54,15 @@ class Steps(Spending):
         if recorded is None and (self._definitions.agent.budget is not None or self._activation.refusals):
             self._check_budget(step, request.model, digest)
         if recorded is None and step < self._frontier[0]:
-            raise ModelFailed(f"no answer to step {step} is recorded: the provider had failed, and the agent's code went on")
+            failed = self._activation.unanswered.get(step)
+            if failed is not None:
+                raise self._definitions.exception(failed)
+            self._refuse_new(step, "model call", request.model)
         if recorded is None:
-            response: ModelResponse = await ask(NeedModel(step, digest, request, encoded))
+            try:
+                response: ModelResponse = await ask(NeedModel(step, digest, request, encoded))
+            except Exception as problem:
+                raise self._unanswered(step, problem) from None
         elif recorded.digest == digest:
             response = recorded.response
         else:
@@ -61,6 +70,18 @@ class Steps(Spending):
             self._fail(ModelDrift(f"{self._place(step)} (model call)", difference.left, difference.right, difference.path))
         self._count(step, request, response)
         return response if reply is None else self._definitions.read_reply(response, reply)
+
+    def _unanswered(self, step: int, problem: Exception) -> Exception:
+        """What a provider's failure is raised as: itself, or what a re-run can raise again."""
+        failure = attrs.evolve(failure_of(problem), detail="")
+        if type(self._definitions.exception(failure)) is not type(problem):
+            text = f"{failure.type}: {failure.message}"
+            if isinstance(problem, TerminalAgentError | TerminalError):
+                failure = facts.Failure("TerminalAgentError", text)
+            else:
+                problem, failure = ModelFailed(text), facts.Failure("ModelFailed", text)
+        self.unanswered[step] = failure
+        return problem
 
     async def run_tool(self, used: str | Tool, args: str | Mapping[str, Any] | None = None, **named: Any) -> Any:
         """Run a read-only tool inline, journalled on its own counter (S-4.7). Raises what the tool raised."""

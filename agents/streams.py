@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -57,7 +58,7 @@ class Folder:
         #: (type, schema) → (decoder, is a fact, applier); filled as types are met.
         self._table: dict[tuple[str, int], tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]] = {}
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """Of the folding code and every schema it reads; a snapshot under another one is ignored (S-8.2)."""
         return fingerprint(*APPLY.values(), RunState, *facts.FACTS, self._state, *self._appliers, *self._appliers.values())

@@ -121,6 +121,8 @@ class Worker:
             for lane in self._active.values():
                 lane.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
+            for lane in self._active.values():
+                lane.close()
 
     async def _claim(self) -> list[tuple[Claim, StreamState | Exception]]:
         """Lease due streams and load every one of them, in one visit to the store."""

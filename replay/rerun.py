@@ -7,7 +7,8 @@ itself; whatever it still asks for was never recorded, and there is nobody here 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -61,6 +62,7 @@ def rerun_turn(
     log: EventLog,
     guards: frozenset[str] | None = None,
     code: int = 0,
+    failures: Mapping[int, facts.Failure] = MappingProxyType({}),
 ) -> Rerun:
     """Run the agent's code for one turn over ``run``, whose journal holds what was recorded for it.
 
@@ -69,6 +71,7 @@ def rerun_turn(
     (S-4.6); it fails again. A step beyond it is a miss. Other aggregates are folded from their streams in ``log``, at the
     versions that are recorded. ``guards``: the names of ``ctx.patched`` that the recorded turn passed on the new way; a turn that was
     run before a guard existed passed it on the old one. ``code``: the agent's version it was run under.
+    ``failures``: what linear code was told of providers that did not answer, by step.
     """
     ctx: ActivationContext[Any] = ActivationContext(definitions, run, activation, state, stream, now, seen)
     ctx.guards = guards
@@ -91,7 +94,8 @@ def rerun_turn(
                 break
             if thrown is None:
                 thrown, staged_before = request, len(ctx.staged)
-            request = core.throw(_failure(request))
+            known = failures.get(request.step) if isinstance(request, NeedModel) else None
+            request = core.throw(definitions.exception(known) if known is not None else _failure(request))
     except StopIteration as stop:
         events = stop.value.staged
     except Exception as problem:  # whatever agent code raises is the turn's failure, here as in the worker

@@ -172,8 +172,9 @@ class _Walk:
         first: Divergence | None = None
         closed_at = closing.step, closing.index
         begun_with, guards = self.state.begun_with(activation), frozenset(self._decode(row).name for row in self.group if row[1] == "patched")
+        failures = {failed.step: failed.failure for failed in (self._decode(row) for row in self.group if row[1] == "model_call.failed")}
         for place, run in enumerate(self.arrivals.views(self.state.run)):
-            turn = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, closed_at, self.log, guards, closing.code)
+            turn = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, closed_at, self.log, guards, closing.code, failures)
             found = self._judged(activation, turn)
             if found is None:
                 return turn, place
@@ -227,19 +228,17 @@ class _Walk:
 
     def _best_failure(self, activation: Activation, failed: facts.ActivationFailed, row: Row) -> Rerun:
         first: Divergence | None = None
+        begun_with, now = self.state.begun_with(activation), activation.turn_now or failed.now or row[5]
+        seen = activation.turn_seen if activation.turn_now else failed.seen if failed.now else self.state.version
         for run in self.arrivals.views(self.state.run):
-            turn = rerun_turn(
-                self.definitions,
-                run,
-                activation,
-                self.state.begun_with(activation),
-                self.state.stream,
-                activation.turn_now or failed.now or row[5],
-                activation.turn_seen if activation.turn_now else failed.seen if failed.now else self.state.version,
-                None,
-                self.log,
-            )
+            turn = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, None, self.log)
             found = self._judged_failure(activation, failed, row, turn)
+            if found is not None and isinstance(turn.miss, NeedModel) and turn.miss.step < failed.step - 1:
+                # It may have gone on from a provider's failure before it failed itself, which left nothing of either.
+                again = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, (failed.step, failed.index), self.log)
+                if self._judged_failure(activation, failed, row, again) is None:
+                    self._note(row[0], "a step without a recorded answer, whose failure the agent's code had handled, failed again")
+                    return again
             if found is None:
                 return turn
             first = first or found

@@ -16,17 +16,13 @@ from typing import Any, Final
 import attrs
 import httpx
 
-from ..errors import ModelFailed, TerminalAgentError
+from ..errors import ModelFailed, ModelRefused
 from ..models import ModelRequest, ModelResponse, ToolCall, Usage
 
 _AGAIN: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 _USER_INFO: Final = re.compile(r"//[^/@]*@")
-
-
-class ModelRefused(TerminalAgentError):
-    """The provider refused the request itself, or answered something that is no answer."""
 
 
 @attrs.define(eq=False)

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from intentlog.agents import ModelRequest, OpenAICompatible, ToolCall, Usage
-from intentlog.agents.clients.openai_compatible import ModelRefused
-from intentlog.agents.errors import ModelFailed
+from intentlog.agents.errors import ModelFailed, ModelRefused
 
 SECRET = "sk-very-secret"
 REQUEST = ModelRequest(
