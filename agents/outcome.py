@@ -85,7 +85,7 @@ class EffectResult:
 
     def error(self) -> errors.EffectFailed:
         """The exception that says how it ended."""
-        said = f": {self.failure.type}: {self.failure.message}" if self.failure else ""
+        said = f": {': '.join(filter(None, (self.failure.type, self.failure.message)))}" if self.failure else ""
         return _FAILURES[self.status](
             f"{self.tool or 'wait'} {self.intent_id} ended {self.status}{said}. Look at ctx.resume_result.status before using its value."
         )

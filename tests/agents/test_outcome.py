@@ -45,6 +45,11 @@ def test_an_intent_without_an_outcome_reads_timed_out():
     assert TIMED_OUT == result_of(intent()).status
 
 
+def test_a_failure_without_a_text_is_told_by_its_type_alone():
+    told = str(EffectResult("i-1", "ERROR", "pay", Failure("ReadError", "")).error())
+    assert "ended ERROR: ReadError. Look at" in told
+
+
 def test_an_intents_outcome_is_its_settlement():
     result = result_of(intent(IntentSettled("i-1", "OK", 7, attempts=2)))
     assert ("OK", 7, 2, "pay") == (result.status, result.value, result.attempts, result.tool)
