@@ -10,11 +10,13 @@ import pytest
 from intentlog.agents import facts
 from intentlog.agents.app import runtime_codec
 from intentlog.agents.appends import TURNS
+from intentlog.agents.cli import _COLUMNS
 from intentlog.agents.dead_letters import BlockedStream, ParkedInput, dead_letters, opened, redrive
 from intentlog.agents.errors import InputRefused
 from intentlog.agents.evolve import take
 from intentlog.agents.intents import input_event_id
 from intentlog.agents.run import RunState
+from intentlog.eventlog import printing
 from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.log import EventLog
@@ -177,3 +179,12 @@ def test_what_is_not_parked_cannot_be_shown_or_redriven(shop):
         done = call("dead-letters", verb, "orders-k")
         assert (3, True) == (done.exit_code, "orders-k has no parked input" in done.stderr)
     assert 2 == call("dead-letters", "show", "nonsense").exit_code
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_no_line_of_the_list_is_wider_than_the_terminal(capsys, monkeypatch, columns):
+    monkeypatch.setattr(printing, "on_terminal", lambda: True)
+    monkeypatch.setattr(printing, "width", lambda: columns)
+    monkeypatch.setenv("NO_COLOR", "1")
+    printing.table(_COLUMNS, [("accounts-" + "k" * 60, 1, "9a38d629-7137-4aff-8015-0970d826d00b", 3, "03-02 09:14", "ValueError: " + "y" * 200)])
+    assert columns >= max(map(len, capsys.readouterr().out.splitlines()))
