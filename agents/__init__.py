@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..eventlog.lazily import names_of
+from .lazily import names_of
 
 if TYPE_CHECKING:
     from .aggregate import Aggregate, applies

@@ -7,7 +7,9 @@ yield, the events they decide on; ``ctx.do(Account.withdraw, 5)`` runs one and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import copy
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, Self, TypeVar, dataclass_transform
 
 import attrs
@@ -51,6 +53,15 @@ class _Namespace(dict[str, Any]):
         super().__setitem__(name, value)
 
 
+def _unshared(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """A class body in which every key gets containers of its own: one made for the class would be shared by all states."""
+    body = dict(namespace)
+    for name in body.get("__annotations__", ()):
+        if isinstance(body.get(name), list | dict | set | bytearray):
+            body[name] = attrs.field(factory=functools.partial(copy.deepcopy, body[name]))
+    return body
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(attrs.field,))
 class _AggregateMeta(type):
     @classmethod
@@ -58,7 +69,7 @@ class _AggregateMeta(type):
         return _Namespace()
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: Any, *, category: str = "", **kwargs: Any) -> Any:
-        made: Any = super().__new__(cls, name, bases, dict(namespace), **kwargs)
+        made: Any = super().__new__(cls, name, bases, _unshared(namespace), **kwargs)
         if not isinstance(namespace, _Namespace):  # attrs rebuilds a slotted class from a plain dict
             return made
         inherited = {k: v for base in reversed(bases) for k, v in getattr(base, "__appliers__", {}).items()}

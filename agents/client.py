@@ -92,7 +92,7 @@ class Client:
     """
 
     def __init__(self, log: str | EventLog, app: App | None = None) -> None:
-        self._opened = open_log(log) if isinstance(log, str) else None
+        self._opened = open_log(log, create=False) if isinstance(log, str) else None
         self._log: EventLog = log if not isinstance(log, str) else self._opened  # type: ignore[assignment]
         self._app = app
         self._codec = app.codec if app is not None else runtime_codec()

@@ -103,8 +103,7 @@ def rerun_turn(
     finally:
         core.close()
     if ctx.fault is not None:
-        miss = None
-        raised = raised or (ctx.fault if isinstance(ctx.fault, Exception) else None)
+        miss, raised = None, raised or (ctx.fault if isinstance(ctx.fault, Exception) else None)
     ended = miss is None and raised is None
     staged, problem_found = _encoded(definitions.codec, events if ended else ctx.staged)
     if ended and problem_found is not None:  # the worker meets it when it makes the append, and the turn fails with it

@@ -108,7 +108,9 @@ def test_what_agent_code_raises_comes_out():
         next(begun(code)[1])
 
 
-@pytest.mark.parametrize("problem", [SystemExit(2), asyncio.CancelledError(), GeneratorExit(), KeyboardInterrupt(), BaseException("odd")], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "problem", [SystemExit(2), asyncio.CancelledError(), GeneratorExit(), KeyboardInterrupt(), BaseException("odd")], ids=lambda p: type(p).__name__
+)
 def test_what_would_end_the_worker_comes_out_as_an_error_of_the_turn(problem):
     async def code(ctx: Ctx) -> None:
         raise problem
