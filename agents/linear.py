@@ -157,9 +157,9 @@ class LinearSteps(Steps):
         stream = stream_name(agent, key)
         if stream == self.stream and reply_to:
             raise DefinitionError(f"{self.stream} calls itself: its own turn would have to end first. Use ctx.send, or ctx.continue_with.")
-        known = self._definitions.agents
-        if known and agent not in known:
-            raise DefinitionError(f"this app has no agent {agent!r} to send to; it has: {', '.join(sorted(known))}")
+        names = self._definitions.agents
+        if names and agent not in names:
+            raise DefinitionError(f"this app has no agent {agent!r} to send to; it has: {', '.join(sorted(names))}")
         step = self._step("send", stream)
         input_id = id or f"{self.stream}|{self.seq}|{step}"
         received = self._definitions.received(input_id, payload, reply_to)

@@ -63,4 +63,5 @@ def test_a_row_without_bytes_can_still_be_read(tmp_path: Path) -> None:
     url = made(tmp_path / "t.db")
     edited(tmp_path / "t.db", "UPDATE events SET data = 7")
     with closing(open_log(url)) as log:
-        assert [7] == [event.data for event in log.read("a-1")]
+        found: list[object] = [event.data for event in log.read("a-1")]
+        assert [7] == found

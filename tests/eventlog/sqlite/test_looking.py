@@ -122,7 +122,7 @@ def test_a_missing_log_is_not_made(tmp_path: Path) -> None:
 
 
 def test_a_bare_file_is_looked_at_again_when_somebody_wrote(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking.os, "access", lambda place, mode: not mode & os.W_OK)  # what the system says to a user without rights
+    monkeypatch.setattr(os, "access", lambda place, mode: not mode & os.W_OK)  # what the system says to a user without rights
     with closing(open_log(f"sqlite:///{path}", read_only=True)) as log:
         assert versions(log) == [0, 1]
         assert [path] == list(path.parent.iterdir())
@@ -153,6 +153,6 @@ def test_a_user_without_rights_reads_while_the_owner_writes(path: Path, tmp_path
 def test_a_write_ahead_log_that_cannot_be_read_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(open_log(f"sqlite:///{path}")) as log:
         log.append("a-1", [staged(3)], ANY)
-        monkeypatch.setattr(looking.os, "access", lambda place, mode: not str(place).endswith("-wal"))
+        monkeypatch.setattr(os, "access", lambda place, mode: not str(place).endswith("-wal"))
         with pytest.raises(LogUnavailable, match=r"-wal holds [0-9]+ bytes .* cannot read them.*copy all three"):
             looking.way_to_read(path)
