@@ -9,6 +9,7 @@
     │   ├── ArgumentRefused                   arguments that do not fit the tool's schema; names the parameter (S-5.1)
     │   ├── WrongToolKind                     a side-effect tool called directly, or a read-only one staged (S-4.7)
     │   ├── InputRefused                      an input that its agent cannot take
+    │   │   └── InputConflict                 its id was used on another key before, with another payload (S-2.2)
     │   ├── ForeignAwait                      agent code awaited something the runtime does not know (S-4.8)
     │   ├── Drift                             a recorded step and the same step now differ; names the first field
     │   │   ├── ModelDrift                    … a model request (S-4.2)
@@ -82,6 +83,10 @@ class WrongToolKind(TerminalAgentError):
 
 class InputRefused(TerminalAgentError):
     """An input that its agent cannot take."""
+
+
+class InputConflict(InputRefused):
+    """``ctx.send``: the id was used on the other key before, with another payload."""
 
 
 class ForeignAwait(TerminalAgentError):

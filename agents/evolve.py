@@ -182,7 +182,7 @@ def _mark_abandoned(run: RunState, activation: Activation, kept: tuple[str, ...]
             continue
         if intent.state is not IntentState.SETTLED:
             intent.late = True
-        elif activation.is_linear and intent.settled_at > seen >= 0:
+        elif activation.is_linear and intent.settled_at > seen >= 0 and intent.settled is not None and not is_withdrawal(intent.settled):
             _late(run, intent)
 
 

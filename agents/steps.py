@@ -218,9 +218,11 @@ class Steps(Spending):
         """An event that an earlier turn recorded: the same again, or the code has left its path."""
         kind, _, encoded = self._definitions.codec.encode(event)
         was_kind, was = self._activation.emitted[place]
-        if (kind, encoded) != (was_kind, was):
+        if kind != was_kind:
+            self._fail(StepDrift(f"{self.stream}, activation {self.seq}, event {place}", was_kind, kind, "type"))
+        if encoded != was:
             tree = self._definitions.codec.tree
-            difference = first_difference({"type": was_kind, "event": tree(was)}, {"type": kind, "event": tree(encoded)})
+            difference = first_difference(tree(was), tree(encoded))
             self._fail(StepDrift(f"{self.stream}, activation {self.seq}, event {place}", difference.left, difference.right, difference.path))
 
     def trace(self, text: str, **fields: Any) -> None:

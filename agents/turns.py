@@ -29,7 +29,7 @@ from .app import App
 from .appends import Appends, only_arrivals
 from .context import ActivationContext
 from .definitions import Definitions
-from .errors import AggregateContended, AggregateExists, DefinitionError, ImpossibleHistory, InputRefused, Superseded, TurnTimedOut
+from .errors import AggregateContended, AggregateExists, DefinitionError, ImpossibleHistory, InputConflict, Superseded, TurnTimedOut
 from .evolve import take
 from .failures import failure_of
 from .lifecycle import ActivationState
@@ -247,13 +247,13 @@ class Turns:
     def _undisputed(self, state: StreamState, base: int, activation: Activation, end: TurnEnd, outcome: EventIdConflict) -> Generator[Action, Any, TurnEnd]:
         """The turn without what is there already: an input that was sent before; and behind the attempt at an intent that it withdraws.
 
-        Raises ``InputRefused`` for an input whose id was used with another payload (S-2.2), ``Superseded`` when that explains nothing.
+        Raises ``InputConflict`` for an input whose id was used with another payload (S-2.2), ``Superseded`` when that explains nothing.
         """
         kept = []
         for stream, received in end.sends:
             found: Outcome = yield Commit(self.appends.is_there(stream, received, activation))
             if isinstance(found, EventIdConflict):
-                raise InputRefused(
+                raise InputConflict(
                     f"ctx.send: input id {received.input_id!r} was used on {stream} before with another payload; send another input under a new id"
                 )
             if not isinstance(found, Duplicate):

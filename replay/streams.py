@@ -309,7 +309,9 @@ class _Walk:
         )
 
 
-_OUTSIDE: Final = frozenset({"TurnTimedOut", "ModelFailed", "ModelRefused", "LogUnavailable", "StoreSchemaError", "AggregateContended", "AggregateExists"})
+_OUTSIDE: Final = frozenset(
+    {"TurnTimedOut", "ModelFailed", "ModelRefused", "LogUnavailable", "StoreSchemaError", "AggregateContended", "AggregateExists", "InputConflict"}
+)
 """Failures by their type's name whose cause is never in the log: clocks, providers, stores."""
 
 
