@@ -35,7 +35,7 @@ def uses_an_answer_before_it_is_in_the_journal() -> None:
     def driving(self: Turns, claim: Any, state: Any, ctx: Any) -> Plan:
         end = yield from drive(self, claim, state, ctx)
         for cached, encoded in held.pop(claim.name, []):
-            yield from self._journal(claim, state, ctx.seq, cached, encoded)
+            yield from self._journal(claim, state, ctx, cached, encoded)
             self.boundary("model.journalled", claim.name)
         return end
 
@@ -45,24 +45,27 @@ def uses_an_answer_before_it_is_in_the_journal() -> None:
 
 def appends_a_turn_in_two_parts() -> None:
     """First the event of the aggregate, then the intents and the closing fact (against S-3.2)."""
-    commit: Callable[..., Plan] = Turns._commit
 
-    def committing(self: Turns, state: Any, build: Callable[[Any], Any], *, ends_turn: bool = False) -> Plan:
-        base = state.version
-        request = build(state)
-        (part,) = request.parts
-        if len(part.events) < 2:
-            made = [request]  # building it moves the fold on, so it is built again only when it was refused
-            return (yield from commit(self, state, lambda fresh: made.pop() if made else build(fresh), ends_turn=ends_turn))
-        fences = tuple(attrs.evolve(fence, release=False) for fence in request.fences)
-        outcome = yield Commit(attrs.evolve(request, parts=(attrs.evolve(part, events=part.events[:1], wakes=()),), fences=fences))
-        assert isinstance(outcome, Appended), outcome
-        self.boundary("turn.appended", state.stream)
-        yield Commit(attrs.evolve(request, parts=(attrs.evolve(part, events=part.events[1:], expected=base + 1),)), ends_turn)
-        state.version = base + len(part.events)
-        return request
+    def appending(self: Turns, claim: Any, state: Any, folder: Any, seq: int, end: Any, last: bool) -> Plan:
+        while True:
+            base = state.version
+            request = self.appends.turn(claim, state, folder, state.run.open[seq], end, last)
+            (part,) = request.parts
+            if len(part.events) < 2:
+                outcome = yield Commit(request, True)
+            else:
+                fences = tuple(attrs.evolve(fence, release=False) for fence in request.fences)
+                outcome = yield Commit(attrs.evolve(request, parts=(attrs.evolve(part, events=part.events[:1], wakes=()),), fences=fences))
+            if not isinstance(outcome, Appended):
+                yield from self._behind(state, outcome)
+                continue
+            if len(part.events) > 1:
+                self.boundary("turn.appended", state.stream)
+                yield Commit(attrs.evolve(request, parts=(attrs.evolve(part, events=part.events[1:], expected=base + 1),)), True)
+            state.version = base + len(part.events)
+            return
 
-    setattr(Turns, "_commit", committing)  # noqa: B010
+    setattr(Turns, "_append", appending)  # noqa: B010
 
 
 def calls_a_tool_before_its_attempt_is_recorded() -> None:
