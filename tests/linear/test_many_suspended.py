@@ -36,7 +36,7 @@ def test_ten_thousand_suspended_runs_hold_no_task_no_thread_and_no_memory():
             for part in range(0, RUNS, PART):
                 send(world.app, world.log, *(Input("a", f"k{number}", 1, f"in-{number}") for number in range(part, part + PART)))
                 worker.wake()
-                while not (worker.turns_run == part + PART and await worker.idle()):
+                while not (worker.turns_run == part + PART and await worker.idle()):  # noqa: ASYNC110 - idle is a question to the store
                     await asyncio.sleep(0.01)
                 held.append((len(asyncio.all_tasks()), threading.active_count(), in_code()))
         finally:
@@ -70,7 +70,7 @@ def test_the_memory_of_a_worker_does_not_grow_with_the_runs_it_suspended(tmp_pat
             for part in range(4):
                 send(world.app, world.log, *(Input("a", f"k{part}-{number}", 1, f"in-{part}-{number}") for number in range(500)))
                 worker.wake()
-                while not (worker.turns_run == 500 * (part + 1) and await worker.idle()):
+                while not (worker.turns_run == 500 * (part + 1) and await worker.idle()):  # noqa: ASYNC110 - idle is a question to the store
                     await asyncio.sleep(0.01)
                 gc.collect()
                 sizes.append(tracemalloc.get_traced_memory()[0])
