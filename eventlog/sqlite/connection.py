@@ -202,6 +202,19 @@ class Database:
             return
 
     def _connect(self, *, writing: bool) -> sqlite3.Connection:
+        """A connection that is set up; waits while another process has the whole file, as one does that opens or leaves it."""
+        deadline = time.monotonic() + self._address.busy_timeout
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return self._set_up(writing)
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() >= deadline:
+                    raise
+            time.sleep(random.uniform(pause / 2, pause))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _set_up(self, writing: bool) -> sqlite3.Connection:
         connection = connect(self._address, timeout=0.0 if writing else self._address.busy_timeout, way=self._way)
         try:
             if writing:

@@ -178,7 +178,7 @@ class World:
         asyncio.run(self.until_idle(**options))
 
     async def until_idle(
-        self, *, worker: bool = True, effector: bool = True, crash: str = "", seconds: float = 5.0, settings: WorkerSettings | None = None
+        self, *, worker: bool = True, effector: bool = True, crash: str = "", seconds: float = 30.0, settings: WorkerSettings | None = None
     ) -> None:
         """Serve until nothing is due at the clock's present moment.
 

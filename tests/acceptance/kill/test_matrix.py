@@ -104,7 +104,9 @@ def alone(folder: Path, kind: str, boundary: str, place: str, unkilled: Case) ->
         models, tools = made.world.count("model"), made.world.count(*EFFECTS)
         repeated = models.total() - len(models), tools.total() - len(tools)
         expected = REPEATED[boundary] if kind == "idempotent" else (REPEATED[boundary][0], 0)
-        if repeated != expected:
+        # A checkpoint is saved while the next turn may be asking: the laws above count that call one by one.
+        asking = boundary == "checkpointed" and repeated == (1, 0)
+        if repeated != expected and not asking:
             found.append(f"{repeated} model and tool calls were repeated, expected {expected}")
         if len(made.lives[0].left.interrupted) != (boundary in OPEN_ATTEMPT):
             found.append(f"attempts without outcome: {sorted(made.lives[0].left.interrupted)}")
