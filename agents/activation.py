@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Generator
 from typing import Any
 
 from . import facts
+from .awaiting import never_awaited
 from .context import ActivationContext
 from .errors import ActivationCancelled, DefinitionError, ForeignAwait
 from .fibers import Fibers, Parked
@@ -49,6 +50,12 @@ def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]
         unreached = ctx.unreached()
         if unreached is not None:
             raise unreached
+        forgotten = "" if isinstance(result, Parked | ActivationCancelled) else never_awaited(ctx.steps_made)
+        if forgotten:
+            raise DefinitionError(
+                f"{ctx.stream}, activation {ctx.seq}: ctx.{forgotten}(…) was called and never awaited, so nothing of it happened. "
+                f"Write await ctx.{forgotten}(…)."
+            )
         ctx.save_others()
         return _end(ctx, result)
     finally:

@@ -7,7 +7,7 @@ Rules of this file: state and read-only views of it; no step. ``recorded`` match
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -75,6 +75,8 @@ class TurnState:
         self.guards: frozenset[str] | None = None
         #: When the waits staged in this turn end by themselves: wait → µs.
         self._bounds: dict[str, int] = {}
+        #: Steps of linear code, to see at the turn's end that each was awaited.
+        self.steps_made: list[Coroutine[Any, Any, Any]] = []
         self._input: Any = None
         self._new_intents: dict[str, facts.IntentStaged] = {}
         self._new_timers: list[str] = []

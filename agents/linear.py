@@ -15,6 +15,7 @@ import attrs
 from ..eventlog.clock import from_datetime, from_timedelta, to_datetime
 from ..eventlog.names import stream_name
 from . import facts
+from .awaiting import step
 from .compare import first_difference
 from .errors import ActivationCancelled, DefinitionError, EffectTimedOut, InputRefused, StepDrift, TurnOver
 from .fibers import End, StepCancelled, discard, fork, wait_for
@@ -47,8 +48,10 @@ class ContinueWith:
 class LinearSteps(Steps):
     """What linear agents can do besides."""
 
+    @step
     async def perform(
         self,
+        /,
         used: str | Tool,
         args: str | bytes | Mapping[str, Any] | None = None,
         *,
@@ -66,15 +69,18 @@ class LinearSteps(Steps):
         await wait_for(intent_id)
         return self._definitions.value(self._result(intent_id, True).value, found.returns)
 
+    @step
     async def outcome_of(self, intent_id: str) -> EffectResult:
         """Wait for the outcome of an intent staged with ``act``, whatever it is."""
         await wait_for(intent_id)
         return self._result(intent_id, True)
 
+    @step
     async def sleep(self, length: timedelta) -> None:
         """Wait for a length of time; the worker is free meanwhile."""
         await wait_for(self._timer(self.now_us + from_timedelta(length), f"sleep {length}"))
 
+    @step
     async def sleep_until(self, moment: datetime) -> None:
         """Wait for a moment (an aware datetime)."""
         await wait_for(self._timer(from_datetime(moment), f"sleep until {moment}"))
@@ -92,7 +98,8 @@ class LinearSteps(Steps):
         self._bounds[timer_id] = fires_at
         return timer_id
 
-    async def approval(self, question: str, *, channel: str = "approvals", timeout: timedelta | None = None, **details: Any) -> Verdict:
+    @step
+    async def approval(self, /, question: str, *, channel: str = "approvals", timeout: timedelta | None = None, **details: Any) -> Verdict:
         """Ask a person and wait for the answer; no answer within ``timeout`` is a denial (S-7.3, S-7.5)."""
         step = self._step("approval", question)
         digest = content_digest(
@@ -118,6 +125,7 @@ class LinearSteps(Steps):
             return Verdict(False, timed_out=True)
         return Verdict(asked.decided.approved, asked.decided.by, asked.decided.reason)
 
+    @step
     async def signal(self, name: str, *, timeout: timedelta | None = None) -> Any:
         """Wait for the next signal of this name, sent before or after; its payload. Raises ``EffectTimedOut``."""
         if timeout is not None:
@@ -143,6 +151,7 @@ class LinearSteps(Steps):
         """Send an input to another key as part of this turn's append; its input id."""
         return self._send(agent, key, payload, id, "")[1]
 
+    @step
     async def call(self, agent: str, key: str, payload: Any) -> Any:
         """Send an input to another key and wait for what its activation ends with. Raises ``ActivationCancelled`` when it was cancelled."""
         step, input_id = self._send(agent, key, payload, None, self.stream)
@@ -195,6 +204,7 @@ class LinearSteps(Steps):
 
     # ── beside each other ───────────────────────────────────────────────────────────────────────────────────────────
 
+    @step
     async def gather(self, *steps: Awaitable[Any], return_exceptions: bool = False) -> list[Any]:
         """Run steps beside each other; their values in the order given. One that raises does not stop the others."""
         ends = sorted(await fork(self._children(steps), first=False), key=lambda end: end.place)
@@ -204,6 +214,7 @@ class LinearSteps(Steps):
                 raise failed
         return [end.error if end.error is not None else end.value for end in ends]
 
+    @step
     async def first(self, *steps: Awaitable[Any]) -> tuple[int, Any]:
         """Run steps beside each other until one ends; (its place, its value). The others are cancelled."""
         (end,) = await self._first(*steps)
@@ -224,6 +235,7 @@ class LinearSteps(Steps):
             raise TurnOver
         return children
 
+    @step
     async def timeout(self, step: Awaitable[Any], length: timedelta) -> Any:
         """The value of ``step``, or ``EffectTimedOut`` when it has none after ``length``; then it is cancelled."""
         place, value = await self.first(step, self.sleep(length))
