@@ -32,6 +32,8 @@ RETRIES: Final = "retry"
 """Not waited in: holds the streams whose failed turn will be tried again, so that "is anything left to do?" is one question."""
 EFFECTS: Final = "effect"
 """The queue whose leases decide which effector carries out a stream's intents."""
+CHECKPOINT: Final = "effector"
+"""How the checkpoints of effectors are named: this, or this and their categories behind colons."""
 _NEVER: Final = 2**62
 """A version that no stream has."""
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from ..agents.appends import EFFECTS, TURNS
+from ..agents.appends import CHECKPOINT, EFFECTS, TURNS
 from ..agents.committer import Committer
 from ..agents.tools import ToolSet
 from ..eventlog.clock import SECOND
@@ -27,8 +27,6 @@ from . import phases
 from .outbox import TYPES, Outbox, Pending
 
 T = TypeVar("T")
-CHECKPOINT: Final = "effector"
-"""Name of the checkpoint of an effector for all categories; one for some of them adds their names."""
 _HELPING: Final = 1000
 """Events read from the tail at once."""
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ..agents.appends import TURNS
+from ..agents.appends import CHECKPOINT, TURNS
 from ..agents.run import RunState, next_attention
 from ..eventlog.clock import SECOND
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 
-EFFECTOR: Final = "effector"
-"""How the checkpoints of effectors are named: this, or this and the categories behind colons."""
 _FIRST: Final = -62_135_596_800 * SECOND
 _LAST: Final = 253_402_300_800 * SECOND
 _ID: Final = 16
@@ -83,7 +81,7 @@ def covering(checkpoints: Mapping[str, int], stream: str, position: int) -> str:
     category = category_of(stream)
     for name, saved in checkpoints.items():
         prefix, *categories = name.split(":")
-        if prefix == EFFECTOR and (not categories or category in categories) and saved >= position:
+        if prefix == CHECKPOINT and (not categories or category in categories) and saved >= position:
             return name
     return ""
 
