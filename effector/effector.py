@@ -183,7 +183,10 @@ class Effector:
             await self._drain()
         for stream, token in tokens.items():
             claim = Claim(EFFECTS, stream, token, None)
-            self._lanes[stream] = (claim, asyncio.create_task(self._lane(outbox, claim)))
+            task = asyncio.create_task(self._lane(outbox, claim))
+            self._lanes[stream] = (claim, task)
+            # By the loop, and not at the lane's end: a cancellation may meet the lane anywhere, in its last await too.
+            task.add_done_callback(functools.partial(self._left, stream))
         return bool(tokens)
 
     async def _lane(self, outbox: Outbox, claim: Claim) -> None:
@@ -210,8 +213,11 @@ class Effector:
             if handed_back:
                 with contextlib.suppress(LogError):
                     await _in_thread(lambda: self._log.schedule.release([claim]))
-            self._lanes.pop(claim.name, None)
-            self._wakeup.set()
+
+    def _left(self, stream: str, task: asyncio.Task[None]) -> None:
+        """The lane of ``stream`` is over, in whatever way."""
+        self._lanes.pop(stream, None)
+        self._wakeup.set()
 
     async def _carry_out(self, claim: Claim, pending: Pending) -> None:
         """One intent through its phases."""
