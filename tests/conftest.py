@@ -7,8 +7,12 @@ import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.services.postgres import Databases
 
 ROOT = Path(__file__).resolve().parent.parent
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -29,6 +33,31 @@ def shared_data() -> Path:
     if not path.is_file():
         pytest.skip(f"there is no {path.name} in ../shared/data beside the checkout")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Databases]:
+    """The PostgreSQL that tests share, started when the first one asks; absent, the test skips, and fails under ``CI=true``."""
+    # Services are imported by who asks: most tests need no driver.
+    from tests.services.postgres import VARIABLE, Databases, NoPostgres, PostgresServer
+
+    if url := os.environ.get(VARIABLE):
+        yield Databases(url)
+        return
+    try:
+        server = PostgresServer()
+    except NoPostgres as reason:
+        pytest.skip(str(reason))
+    with server:
+        yield server.start()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Databases) -> Iterator[str]:
+    """The URL of a PostgreSQL database that is empty, and dropped after the test."""
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)
 
 
 @pytest.hookimpl(wrapper=True)

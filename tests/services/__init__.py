@@ -1,0 +1,1 @@
+"""Real servers for tests, started when the first test asks and gone with the session."""
