@@ -26,6 +26,7 @@ demo-orders: ## an order's whole life in linear code, killed at every bad moment
 
 test: ## the whole suite, on every core
 	@.ci/environment .venv test
+	@.ci/services
 	@echo "· running the tests"
 	@$(BIN)/python -m pytest -n auto --dist loadfile --durations 10 $(ARGS)
 
