@@ -263,6 +263,7 @@ class Schedule(Protocol):
 class ParkedEvent:
     """An event that a projection could not take and was told to step over."""
 
+    #: The view it is missing in, for example ``sums@v1``.
     projection: str
     position: int
     stream: str
@@ -289,22 +290,50 @@ class ViewTransaction(View, Protocol):
     position: int
 
     def checkpoint(self, position: int) -> None: ...
-    def park(self, event: ParkedEvent) -> None: ...
+    def park(self, event: ParkedEvent) -> None:
+        """Note an event that is stepped over; one that is parked already gets the new error and time."""
+        ...
+
+    def unpark(self, position: int) -> None:
+        """Forget this view's parked event at ``position`` (it was handled after all); without one nothing happens."""
+        ...
 
 
 class Views(Protocol):
-    """Where projections keep what they build."""
+    """Where projections keep what they build.
+
+    A projection's versions are views of their own (``sums@v1``, ``sums@v2``), and readers ask for ``sums``. Which view a
+    name *means* is set by ``point``. Only ``read`` follows it: everything else is of the very view that is named.
+    """
 
     def transaction(self, name: str) -> AbstractContextManager[ViewTransaction]:
         """The view ``name`` for writing; one writer at a time."""
         ...
 
     def read(self, name: str) -> View:
-        """The view ``name`` for reading (``put`` and ``delete`` raise ``TypeError``)."""
+        """The view that ``name`` means for reading (``put`` and ``delete`` raise ``TypeError``); without a ``point``, ``name`` itself.
+
+        Followed anew by each ``get`` and at the beginning of each ``items``, so that a reader made before a ``point`` sees
+        the new view after it. One walk through ``items`` stays with the view that it began with; when that one is
+        cleared under it, the walk raises ``LeaseLost`` instead of ending as if it were whole.
+        """
+        ...
+
+    def point(self, name: str, view: str | None, *, expected: str | None) -> bool:
+        """From this commit on ``name`` means ``view`` to every reader in every process; ``None``: it means nothing more.
+
+        False, and nothing has changed, when ``name`` no longer means ``expected`` (``None``: nothing yet), or when the
+        checkpoint of ``view`` is behind that of ``expected``. Both are looked at in the transaction that changes the name,
+        so a commit to either view at that moment counts as one before it or after it. Durable like an append.
+        """
+        ...
+
+    def pointed(self) -> dict[str, str]:
+        """Every name that means something: name → view."""
         ...
 
     def clear(self, name: str) -> None:
-        """Drop the view's rows, its checkpoint and its parked events, together."""
+        """Drop the view's rows, its checkpoint and its parked events, together. A name that means it goes on meaning it."""
         ...
 
     def parked(self, name: str | None = None) -> list[ParkedEvent]:

@@ -14,14 +14,15 @@ from .keeping import MemoryCheckpoints
 class _Reading:
     """A view as it stands; ``items`` walks what was there when it was asked."""
 
-    def __init__(self, name: str, gate: Gate, rows: dict[str, dict[str, bytes]]) -> None:
+    def __init__(self, name: str, gate: Gate, rows: Mapping[str, Mapping[str, bytes]], pointed: Mapping[str, str]) -> None:
         self._name = name
         self._gate = gate
         self._rows = rows
+        self._pointed = pointed
 
     def get(self, key: str) -> bytes | None:
         with self._gate:
-            return self._rows.get(self._name, {}).get(key)
+            return self._meant().get(key)
 
     def put(self, key: str, value: bytes) -> None:
         raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be written. Write inside views.transaction({self._name!r}).")
@@ -31,7 +32,10 @@ class _Reading:
 
     def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
         with self._gate:
-            return iter(_sorted(self._rows.get(self._name, {}), prefix))
+            return iter(_sorted(self._meant(), prefix))
+
+    def _meant(self) -> Mapping[str, bytes]:
+        return self._rows.get(self._pointed.get(self._name, self._name), {})
 
 
 class _Writing:
@@ -40,7 +44,8 @@ class _Writing:
     def __init__(self, rows: Mapping[str, bytes], position: int) -> None:
         self.position = position
         self.changes: dict[str, bytes | None] = {}
-        self.stepped_over: list[ParkedEvent] = []
+        #: By position; None: no longer.
+        self.parked: dict[int, ParkedEvent | None] = {}
         self._rows = rows
 
     def get(self, key: str) -> bytes | None:
@@ -62,7 +67,10 @@ class _Writing:
         self.position = max(self.position, position)
 
     def park(self, event: ParkedEvent) -> None:
-        self.stepped_over.append(event)
+        self.parked[event.position] = event
+
+    def unpark(self, position: int) -> None:
+        self.parked[position] = None
 
 
 class MemoryViews:
@@ -74,6 +82,7 @@ class MemoryViews:
         self._rows: dict[str, dict[str, bytes]] = {}
         self._writers: dict[str, threading.Lock] = {}
         self._parked: dict[tuple[str, int], ParkedEvent] = {}
+        self._pointed: dict[str, str] = {}
 
     @contextmanager
     def transaction(self, name: str) -> Iterator[_Writing]:
@@ -86,7 +95,23 @@ class MemoryViews:
 
     def read(self, name: str) -> _Reading:
         with self._gate:
-            return _Reading(name, self._gate, self._rows)
+            return _Reading(name, self._gate, self._rows, self._pointed)
+
+    def point(self, name: str, view: str | None, *, expected: str | None) -> bool:
+        with self._gate:
+            if self._pointed.get(name) != expected:
+                return False
+            if view is None:
+                self._pointed.pop(name, None)
+                return True
+            if expected is not None and self._checkpoints.load(view) < self._checkpoints.load(expected):
+                return False
+            self._pointed[name] = view
+            return True
+
+    def pointed(self) -> dict[str, str]:
+        with self._gate:
+            return dict(self._pointed)
 
     def clear(self, name: str) -> None:
         with self._writer(name), self._gate:
@@ -106,8 +131,11 @@ class MemoryViews:
             else:
                 rows[key] = value
         self._checkpoints.save(name, writing.position)
-        for event in writing.stepped_over:
-            self._parked[event.projection, event.position] = event
+        for position, event in writing.parked.items():
+            if event is None:
+                self._parked.pop((name, position), None)
+            else:
+                self._parked[name, position] = event
 
     def _writer(self, name: str) -> threading.Lock:
         with self._gate:

@@ -21,9 +21,9 @@ from .statements import statement
 #: "ilog" in ASCII.
 APPLICATION_ID: Final = 0x696C6F67
 #: Names in ``sql/`` of the migrations, in order; the n-th brings a file to version n.
-MIGRATIONS: Final = ("001_first_tables",)
+MIGRATIONS: Final = ("001_first_tables", "002_pointed_views")
 #: The tables of a file that has seen them all.
-TABLES: Final = ("streams", "events", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked")
+TABLES: Final = ("streams", "events", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked", "pointed")
 _PAUSE: Final = 0.01
 
 

@@ -6,6 +6,7 @@ processes that write one view at once are found out when the second one commits:
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,18 +40,36 @@ class _Stored:
         return found[0][0] if found else None
 
     def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+        for rows in self.chunks(prefix):
+            yield from rows
+
+    def chunks(self, prefix: str) -> Iterator[list[tuple[str, bytes]]]:
         if not is_storable(prefix):
             return
         end, begin, done = behind(prefix), prefix, False
         while not done:
             rows, done = self._database.chunk(statement("list_view_rows"), (self._name, begin, end), _VALUE)
-            yield from rows
+            yield rows
             if rows:
                 begin = next_text(rows[-1][0])
 
 
 class _Reading(_Stored):
-    """A view for reading only."""
+    """The view that a name means, for reading only."""
+
+    def get(self, key: str) -> bytes | None:
+        if not is_storable(key):
+            return None
+        found = self._database.rows(statement("find_meant_row"), (self._name, key))
+        return found[0][0] if found else None
+
+    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+        meant, cleared = self._database.rows(statement("find_meant"), (self._name,))[0]
+        for rows in _Stored(meant, self._database).chunks(prefix):
+            # Asked for behind the rows: when it is as it was, they were there, too.
+            if self._database.rows("SELECT coalesce((SELECT cleared FROM views WHERE name = ?), 0)", (meant,)) != [(cleared,)]:
+                raise LeaseLost(f"View {meant!r} was cleared during a walk through it, so the walk would not be whole. Begin it again.")
+            yield from rows
 
     def put(self, key: str, value: bytes) -> None:
         raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be written. Write inside views.transaction({self._name!r}).")
@@ -65,7 +84,8 @@ class _Writing:
     def __init__(self, stored: _Stored, position: int) -> None:
         self.position = position
         self.changes: dict[str, bytes | None] = {}
-        self.stepped_over: list[ParkedEvent] = []
+        #: By position; None: no longer.
+        self.parked: dict[int, ParkedEvent | None] = {}
         self._stored = stored
 
     def get(self, key: str) -> bytes | None:
@@ -91,7 +111,10 @@ class _Writing:
         self.position = max(self.position, position)
 
     def park(self, event: ParkedEvent) -> None:
-        self.stepped_over.append(event)
+        self.parked[event.position] = event
+
+    def unpark(self, position: int) -> None:
+        self.parked[position] = None
 
 
 class SqliteViews:
@@ -114,9 +137,25 @@ class SqliteViews:
         self._state(name)  # a closed log says so here
         return _Reading(name, self._database)
 
+    def point(self, name: str, view: str | None, *, expected: str | None) -> bool:
+        with self._database.write() as connection:
+            found = connection.execute("SELECT view FROM pointed WHERE name = ?", (name,)).fetchone()
+            if (found[0] if found else None) != expected:
+                return False
+            if view is None:
+                connection.execute("DELETE FROM pointed WHERE name = ?", (name,))
+                return True
+            if expected is not None and _checkpoint(connection, view) < _checkpoint(connection, expected):
+                return False
+            connection.execute(statement("point"), (name, view))
+            return True
+
+    def pointed(self) -> dict[str, str]:
+        return dict(self._database.rows("SELECT name, view FROM pointed ORDER BY name"))
+
     def clear(self, name: str) -> None:
         with self._writer(name), self._database.write() as connection:
-            connection.execute(statement("touch_view"), (name,))
+            connection.execute(statement("clear_view"), (name,))
             connection.execute("DELETE FROM view_rows WHERE view = ?", (name,))
             connection.execute("DELETE FROM checkpoints WHERE name = ?", (name,))
             connection.execute("DELETE FROM parked WHERE projection = ?", (name,))
@@ -147,9 +186,17 @@ class SqliteViews:
                 part = kept[begin : begin + 3 * _ROWS]
                 connection.execute(for_rows("put_view_rows", 3, len(part) // 3), part)
             connection.execute(statement("save_checkpoint"), (name, writing.position))
-            for event in writing.stepped_over:
-                connection.execute(statement("park"), (event.projection, event.position, event.stream, event.version, event.error, event.parked_at))
+            for position, event in writing.parked.items():
+                if event is None:
+                    connection.execute("DELETE FROM parked WHERE projection = ? AND position = ?", (name, position))
+                else:
+                    connection.execute(statement("park"), (name, position, event.stream, event.version, event.error, event.parked_at))
 
     def _writer(self, name: str) -> threading.Lock:
         with self._guard:
             return self._writers.setdefault(name, threading.Lock())
+
+
+def _checkpoint(connection: sqlite3.Connection, view: str) -> int:
+    (position,) = connection.execute("SELECT coalesce((SELECT position FROM checkpoints WHERE name = ?), 0)", (view,)).fetchone()
+    return int(position)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from . import appends, idempotency, keeping, projecting, races, reads, schedules, tails
+from . import appends, idempotency, keeping, pointing, projecting, races, reads, schedules, tails
 from .maker import StoreMaker
 
 __all__ = ["CHECKS", "StoreMaker", "check_log"]
@@ -27,6 +27,7 @@ CHECKS: Final[tuple[Callable[[StoreMaker], None], ...]] = (
     *tails.CHECKS,
     *keeping.CHECKS,
     *schedules.CHECKS,
+    *pointing.CHECKS,
     *projecting.CHECKS,
 )
 """Every check. What a store cannot do (see ``StoreMaker``) is left out inside the check."""
