@@ -17,15 +17,13 @@ import secrets
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
 import psycopg
 
-from tests.services.watching import Watched, free_port
+from tests.services.server import Server, free_port
 
 #: A server on which the tests may create databases, as a role that may; used instead of one of their own.
 VARIABLE = "EVENTLOG_TEST_POSTGRES_URL"
@@ -37,7 +35,6 @@ SETTINGS = {
     "max_prepared_transactions": "20",
     "timezone": "UTC",
 }
-PATIENCE_S = 60.0
 
 
 class NoPostgres(Exception):
@@ -73,7 +70,7 @@ class Databases:
             connection.execute(statement.encode())
 
 
-class PostgresServer(Databases):
+class PostgresServer(Server, Databases):
     """A server of the caller's own, for its context: to be stopped, killed and started again. Ends with the process, however that ends.
 
     Trusts every role on 127.0.0.1; ``postgres`` is the superuser. Raises :class:`NoPostgres` where none is installed.
@@ -81,28 +78,9 @@ class PostgresServer(Databases):
 
     def __init__(self) -> None:
         self._bin = binaries()
-        self._watched = Watched("postgres", ended_by="QUIT")
-        self._process: subprocess.Popen[bytes] | None = None
-        self.folder = self._watched.folder
+        Server.__init__(self, "postgres", ended_by=signal.SIGQUIT)
         self.data = self.folder / "data"
         self._listen(free_port())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    @property
-    def pid(self) -> int | None:
-        """The postmaster, while it runs."""
-        return self._process.pid if self._process is not None else None
-
-    @property
-    def log(self) -> str:
-        """What the server has written since it was made."""
-        path = self.folder / "server.log"
-        return path.read_text("utf-8", errors="replace") if path.exists() else ""
 
     def start(self, fsync: bool = False) -> Self:
         """Start, recovering if need be, and return when queries are answered. The port stays the same from the second start on.
@@ -110,12 +88,15 @@ class PostgresServer(Databases):
         Without ``fsync`` commits survive the death of every process but not of the machine. Kill tests of durability and
         every measurement want it on.
         """
-        assert self._process is None, "the server runs already"
         first = not self.data.exists()
         if first:
-            self._initialise()
+            options = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+            self._run(str(self._bin / "initdb"), "-D", str(self.data), *options)
+        settings = {**SETTINGS, "fsync": "on" if fsync else "off"}
+        given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         for _ in range(5 if first else 1):
-            if self._launch({**SETTINGS, "fsync": "on" if fsync else "off"}):
+            address = ("-k", str(self.folder), "-p", str(self.port))
+            if self._launch([str(self._bin / "postgres"), "-D", str(self.data), *address, *given], self._answers):
                 return self
             # Somebody took the port since it was found free.
             if first and "could not bind" in self.log:
@@ -135,90 +116,37 @@ class PostgresServer(Databases):
         self.stop()
         self.start(fsync)
 
-    def close(self) -> None:
-        """End the server if it runs, and remove its folder."""
-        if self._process is not None:
-            self.stop_immediately()
-        self._watched.close()
-
     def _listen(self, port: int) -> None:
         self.port = port
-        super().__init__(f"postgresql://postgres@127.0.0.1:{port}/postgres")
+        Databases.__init__(self, f"postgresql://postgres@127.0.0.1:{port}/postgres")
 
-    def _initialise(self) -> None:
-        options = ["-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        done = subprocess.run(
-            [self._bin / "initdb", *options], cwd=self.folder, env=_environment(), capture_output=True, text=True, timeout=PATIENCE_S, **self._watched.account
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"{self._bin}/initdb failed: {done.stderr or done.stdout}")
-
-    def _launch(self, settings: dict[str, str]) -> bool:
-        """Whether the server came up; False when it ended by itself."""
-        given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        with (self.folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self.data, "-k", self.folder, "-p", str(self.port), *given],
-                cwd=self.folder,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                **self._watched.account,
-            )
-        self._watched.tell(self._process.pid)
-        until = time.monotonic() + PATIENCE_S
-        while self._process.poll() is None:
-            try:
-                self._execute("SELECT 1")
-                return True
-            except psycopg.OperationalError:
-                if time.monotonic() > until:
-                    self.stop_immediately()
-                    return False
-                time.sleep(0.02)
-        self._ended()
-        return False
-
-    def _end(self, how: signal.Signals) -> None:
-        assert self._process is not None, "the server does not run"
-        self._process.send_signal(how)
+    def _answers(self) -> bool:
         try:
-            self._process.wait(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            raise
-        finally:
-            self._ended()
-
-    def _ended(self) -> None:
-        self._process = None
-        self._watched.tell(None)
+            with psycopg.connect(self._url) as connection:
+                # On a port that was taken since, another worker's server would answer.
+                return connection.execute("SHOW data_directory").fetchone() == (str(self.data),)
+        except psycopg.OperationalError:
+            return False
 
 
-def binaries() -> Path:
+def binaries(installed: Path = Path("/usr/lib/postgresql")) -> Path:
     """The folder with ``postgres`` and ``initdb``; of several the one that pg_config names, else the newest. Raises :class:`NoPostgres`."""
     tried: list[Path] = []
     if command := shutil.which("pg_config"):
-        tried.append(Path(subprocess.run([command, "--bindir"], check=True, capture_output=True, text=True).stdout.strip()))
-    tried += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
+        # Debian's stand-in for it fails where only clients are installed.
+        asked = subprocess.run([command, "--bindir"], check=False, capture_output=True, text=True)
+        tried += [Path(asked.stdout.strip())] if asked.returncode == 0 else []
+    tried += sorted(installed.glob("*/bin"), key=_version, reverse=True)
     if command := shutil.which("postgres"):
         tried.append(Path(command).resolve().parent)
     for folder in tried:
         if all(os.access(folder / name, os.X_OK) for name in ("postgres", "initdb")):
             return folder
     raise NoPostgres(
-        "there is no PostgreSQL server here: neither pg_config, nor /usr/lib/postgresql/*/bin, nor PATH leads to `postgres` and `initdb`; "
+        f"there is no PostgreSQL server here: neither pg_config, nor {installed}/*/bin, nor PATH leads to `postgres` and `initdb`; "
         f"run .ci/services as root on Debian or Ubuntu, or install the server, or set {VARIABLE} to one on which databases may be created"
     )
 
 
 def _version(folder: Path) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", folder.parent.name)))
-
-
-def _environment() -> dict[str, str]:
-    """The caller's, without what libpq and the server would take from it."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))} | {"LC_ALL": "C"}
