@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import MOST, json_option, log_option, masked, reading
+from .console import MOST, check_kept, json_option, log_option, masked, reading
 from .printing import cut, iso, one_line, plain, print_json, say, styled, time_of_day, width
 
 if TYPE_CHECKING:
@@ -24,17 +24,13 @@ if TYPE_CHECKING:
 def init(url: str, as_json: bool) -> None:
     """Make the log, or bring one of an older release up to date.
 
-    Safe to run twice: a log that is there and up to date is left alone.
+    Safe to run twice, and by two at once: a log that is there and up to date is left alone. On PostgreSQL, run it as the role that owns the
+    schema, and once after restoring a dump into another server.
     """
-    from .errors import StoreSchemaError
-    from .opening import open_log
+    from .opening import prepare_log
 
-    try:
-        with reading(url):
-            made = False
-    except StoreSchemaError:  # what cannot be made, or brought up to date, says so now
-        open_log(url).close()
-        made = True
+    check_kept(url)
+    made = prepare_log(url)
     if as_json:
         print_json({"url": masked(url), "made": made})
     else:

@@ -78,7 +78,7 @@ def masked(text: str) -> str:
 
 def log_option(command: F) -> F:
     """``--log URL`` as the parameter ``url``."""
-    text = "The log: sqlite:///relative.db or sqlite:////absolute.db."
+    text = "The log: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database."
     return click.option("--log", "url", metavar="URL", envvar="EVENTLOG_URL", default=DEFAULT_URL, show_default=True, show_envvar=True, help=text)(command)
 
 
@@ -137,7 +137,7 @@ def reading(url: str) -> Iterator[EventLog]:
     """The log that is there, for reading only; it is never made. Raises ``StoreSchemaError`` with the way to make one."""
     from .opening import open_log
 
-    _check_kept(url)
+    check_kept(url)
     log = open_log(url, create=False, read_only=True)
     try:
         yield log
@@ -145,7 +145,8 @@ def reading(url: str) -> Iterator[EventLog]:
         log.close()
 
 
-def _check_kept(url: str) -> None:
+def check_kept(url: str) -> None:
+    """Raises a usage error for a log that nobody would find again."""
     if url.startswith("memory://"):
         raise click.UsageError(f"{url} ends with the process that opened it, so nothing would come of this. Name a log on disk, for example {DEFAULT_URL}.")
 
@@ -156,7 +157,7 @@ def writing(url: str, *, create: bool) -> Iterator[EventLog]:
     from .opening import open_log
 
     if not create:
-        _check_kept(url)
+        check_kept(url)
     log = open_log(url, create=create)
     try:
         yield log

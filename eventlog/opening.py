@@ -6,28 +6,63 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
 from .clock import Clock, system_clock
-from .errors import InvalidUrl
+from .errors import InvalidUrl, StoreSchemaError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from .log import EventLog
 
 #: scheme → (module relative to this package, function ``(url, clock) -> EventLog``)
 _STORES: Final = {
     "memory": (".memory", "open_memory"),
     "sqlite": (".sqlite", "open_sqlite"),
+    "postgresql": (".postgres", "open_postgres"),
+    "postgres": (".postgres", "open_postgres"),
 }
+#: Stores that need more to be prepared than to be opened for writing: scheme → function ``(url) -> bool`` of the same module.
+_PREPARING: Final = {"postgresql": "prepare_postgres", "postgres": "prepare_postgres"}
+#: What a store's driver is called, and how it gets here.
+_DRIVERS: Final = {"psycopg": "pip install 'intentlog[postgres]'", "psycopg_pool": "pip install 'intentlog[postgres]'"}
 
 
 def open_log(url: str, *, clock: Clock = system_clock, create: bool = True, read_only: bool = False) -> EventLog:
-    """The log behind ``url``: ``memory://`` or ``sqlite:///relative/path.db`` (``sqlite:////absolute/path.db``).
+    """The log behind ``url``: ``memory://``, ``sqlite:///relative/path.db`` (``sqlite:////absolute/path.db``), ``postgresql://user@host/database``.
 
     ``create=False`` refuses to make a log that is not there yet (``StoreSchemaError``). ``read_only=True`` does too, needs no right to
     write, and gives a log whose writing methods raise ``TerminalError``. Raises ``InvalidUrl`` for a URL
     that no store understands.
     """
+    module, function = _store(url)
+    return cast("EventLog", getattr(module, function)(url, clock=clock, create=create, read_only=read_only))
+
+
+def prepare_log(url: str) -> bool:
+    """Make the log behind ``url``, or bring it up to date (what ``eventlog init`` does); whether there was anything to do.
+
+    Raises ``InvalidUrl``; ``StoreSchemaError`` for a log of a newer release or without the right to make it; ``LogUnavailable``.
+    """
+    module, _ = _store(url)
+    preparing = _PREPARING.get(url.partition("://")[0])
+    if preparing is not None:
+        return cast("bool", getattr(module, preparing)(url))
+    try:
+        open_log(url, create=False, read_only=True).close()
+    except StoreSchemaError:  # what cannot be made, or brought up to date, says so now
+        open_log(url).close()
+        return True
+    return False
+
+
+def _store(url: str) -> tuple[ModuleType, str]:
     scheme = url.partition("://")[0] if "://" in url else ""
     if scheme not in _STORES:
         known = ", ".join(f"{name}://" for name in _STORES)
         raise InvalidUrl(f"No store understands the log URL {url!r:.200}; it must begin with one of {known}. On a laptop: sqlite:///eventlog.db")
     module, function = _STORES[scheme]
-    return cast("EventLog", getattr(import_module(module, __package__), function)(url, clock=clock, create=create, read_only=read_only))
+    try:
+        return import_module(module, __package__), function
+    except ModuleNotFoundError as error:
+        if error.name not in _DRIVERS:
+            raise
+        raise InvalidUrl(f"A {scheme}:// log needs {error.name}, which is not installed here. Install it with: {_DRIVERS[error.name]}") from error

@@ -1,0 +1,171 @@
+"""The tables of the schema: are they there, are they of this release; and making them, step by step.
+
+``meta`` says how many migrations a schema has seen. Each is one transaction that looks again under an advisory lock, so
+two processes may begin at once, and one that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+
+from ..errors import LogError, StoreSchemaError
+from .address import Address
+from .faults import first_line, translated, unreachable
+from .pooling import Connection, connect
+from .statements import statement
+
+#: Names in ``sql/`` of the migrations, in order; the n-th brings a schema to version n.
+MIGRATIONS: Final = ("001_first_tables",)
+#: The tables of a schema that has seen them all.
+TABLES: Final = ("meta", "streams", "events", "blobs", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked", "pointed")
+#: First key of the advisory lock; the second is a hash of the schema's name.
+_MIGRATING: Final = 0x696C6F67
+_OLDEST_SERVER: Final = 130_000
+_MAY_NOT: Final = "42501"
+_TAKEN: Final = ("42P07", "42710", "42723")
+
+
+def prepare_schema(address: Address, *, create: bool, read_only: bool = False, repair: bool = False) -> bool:
+    """Make sure that ``address`` holds an event log of this release; whether anything had to be done for it.
+
+    With ``create`` a missing log is made and an older one migrated. With ``repair`` positions are also made to go on behind
+    those of a log that was restored into a server whose transaction ids are lower. Raises ``StoreSchemaError`` or
+    ``LogUnavailable``.
+    """
+    try:
+        connection = connect(address, read_only=read_only)
+    except psycopg.Error as error:
+        raise _no_way_in(error, address) from error
+    try:
+        return _prepare(connection, address, create=create and not read_only, repair=repair)
+    except psycopg.Error as error:
+        raise translated(error, address) from error
+    finally:
+        connection.close()
+
+
+def _no_way_in(error: psycopg.Error, address: Address) -> LogError:
+    """libpq gives no state to an error of the first handshake, only its text."""
+    said = first_line(error)
+    if "database" in said and "does not exist" in said:
+        return StoreSchemaError(f"{address.shown}: {said}. Make the database first, with: createdb")
+    return unreachable(address, error)
+
+
+def _prepare(connection: Connection, address: Address, *, create: bool, repair: bool) -> bool:
+    version = _version(connection, address)
+    changed = version < len(MIGRATIONS)
+    if changed:
+        if not create:
+            state = f"was made by an older release (schema {version}, this one has {len(MIGRATIONS)})" if version else "holds no event log yet"
+            raise StoreSchemaError(f"{address.shown} {state} in schema {address.schema!r}. Bring it up to date with: eventlog init, as the schema's owner")
+        _check_server(connection, address)
+        for number in range(1, len(MIGRATIONS) + 1):
+            _migrate(connection, address, number)
+    _check_tables(connection, address)
+    if _is_behind(connection):
+        if not repair:
+            raise StoreSchemaError(
+                f"{address.shown} was restored into a server whose transaction ids are lower than those in schema {address.schema!r}, so new events would come "
+                "before old ones. Nothing has been written; run once, as the schema's owner: eventlog init"
+            )
+        _raise_offset(connection)
+        changed = True
+    return changed
+
+
+def _version(connection: Connection, address: Address) -> int:
+    """How many migrations the schema has seen; 0: it is not there, or empty."""
+    (there,) = _one(connection, "SELECT to_regclass($1) IS NOT NULL", f"{address.schema}.meta")
+    if not there:
+        return 0
+    found = connection.execute("SELECT schema_version FROM meta").fetchall()
+    version = found[0][0] if len(found) == 1 else None
+    if type(version) is not int or version < 1:
+        raise StoreSchemaError(
+            f"Table {address.schema}.meta of {address.shown} holds {found!r:.80} where one row with a schema version belongs. "
+            "It is the table of something else, or was edited by hand: name another schema with ?schema=…, or restore it from a backup."
+        )
+    if version > len(MIGRATIONS):
+        raise StoreSchemaError(
+            f"{address.shown} was made by a newer release: schema {address.schema!r} is at {version}, this one knows up to {len(MIGRATIONS)}. "
+            "Upgrade intentlog to read it."
+        )
+    return version
+
+
+def _check_server(connection: Connection, address: Address) -> None:
+    """What the tables need of their server."""
+    if connection.info.server_version < _OLDEST_SERVER:
+        raise StoreSchemaError(f"{address.shown} is served by PostgreSQL {connection.info.parameter_status('server_version')}; the log needs 13 or newer.")
+    (encoding,) = _one(connection, "SELECT current_setting('server_encoding')")
+    if encoding != "UTF8":
+        raise StoreSchemaError(
+            f"The database of {address.shown} stores text as {encoding}; the log needs UTF8. Make another with: createdb -E UTF8 -T template0"
+        )
+
+
+def _migrate(connection: Connection, address: Address, number: int) -> None:
+    try:
+        with connection.transaction():
+            # A table that holds data takes longer to change than a statement may take; so does waiting for another process that migrates.
+            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_MIGRATING, address.schema))
+            if _version(connection, address) >= number:
+                return
+            (there,) = _one(connection, "SELECT to_regnamespace($1) IS NOT NULL", address.schema)
+            if not there:
+                connection.execute(f"CREATE SCHEMA {address.schema}")
+            connection.execute(statement(MIGRATIONS[number - 1]), prepare=False)
+            connection.execute("UPDATE meta SET schema_version = $1", (number,))
+    except psycopg.Error as error:
+        found = _refused(error, address)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _refused(error: psycopg.Error, address: Address) -> StoreSchemaError | None:
+    if error.sqlstate == _MAY_NOT:
+        return StoreSchemaError(
+            f"This user may not make or change the log's tables in schema {address.schema!r} of {address.shown}: {first_line(error)}. "
+            "Run eventlog init as a role that owns the schema (or may create one in the database), and grant this user what it needs."
+        )
+    if error.sqlstate in _TAKEN:
+        return StoreSchemaError(
+            f"Schema {address.schema!r} of {address.shown} holds tables of something else: {first_line(error)}. Name another schema for the log with ?schema=…"
+        )
+    return None
+
+
+def _check_tables(connection: Connection, address: Address) -> None:
+    """Every table that the migrations made must still be there."""
+    found = connection.execute("SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p')", (address.schema,))
+    there = {name for (name,) in found}
+    missing = [name for name in TABLES if name not in there]
+    if missing:
+        raise StoreSchemaError(
+            f"Schema {address.schema!r} of {address.shown} lacks its table{'s' if len(missing) > 1 else ''} {', '.join(missing)}: somebody dropped what no "
+            "release drops. Restore it from a backup, or begin a new log in another schema with: eventlog init"
+        )
+
+
+def _is_behind(connection: Connection) -> bool:
+    """Whether the server's next transaction id would give positions that are there already."""
+    (behind,) = _one(connection, statement("is_behind"))
+    return bool(behind)
+
+
+def _raise_offset(connection: Connection) -> None:
+    with connection.transaction():
+        # Every append reads this table before it asks for its transaction id, so none is under way now, nor begins.
+        connection.execute("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")
+        if _is_behind(connection):
+            connection.execute(statement("raise_offset"))
+
+
+def _one(connection: Connection, sql: str, *parameters: Any) -> tuple[Any, ...]:
+    (row,) = connection.execute(sql, parameters).fetchall()
+    return row
