@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from ..agents.lazily import names_of
 
 if TYPE_CHECKING:
-    from .effector import Counts, Effector, EffectorSettings
+    from .effector import Effector
+    from .measures import Counts, EffectorSettings
     from .outbox import Outbox, Pending
     from .phases import Outcome
     from .process import Process, Progress
 
 _WHERE = {
-    "Counts": "effector",
+    "Counts": "measures",
     "Effector": "effector",
-    "EffectorSettings": "effector",
+    "EffectorSettings": "measures",
     "Outbox": "outbox",
     "Outcome": "phases",
     "Pending": "outbox",

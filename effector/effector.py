@@ -7,16 +7,14 @@ One lane a key: within it intents are strictly one after the other, and a slow o
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
-
-import attrs
 
 from ..agents.appends import CHECKPOINT, EFFECTS, TURNS
 from ..agents.committer import Committer
-from ..agents.tools import ToolSet
+from ..agents.tools import Tool, ToolSet
 from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
@@ -24,39 +22,18 @@ from ..eventlog.events import NewEvent, StoredEvent
 from ..eventlog.log import AppendRequest, Claim, EventLog, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
 from . import phases
+from .keeping import APPENDS, PARTS, Keep, ended, patiently, pause, within
+from .measures import Counts, EffectorSettings
 from .outbox import TYPES, Outbox, Pending
+from .watching import Watching
 
 T = TypeVar("T")
 _HELPING: Final = 1000
 """Events read from the tail at once."""
-
-
-@attrs.frozen
-class EffectorSettings:
-    """How much an effector does at once."""
-
-    #: Keys in flight.
-    concurrency: int = attrs.field(default=32, validator=attrs.validators.ge(1))
-    #: Lease length in µs; renewed at a third of it while a tool runs (S-6.7).
-    lease: int = attrs.field(default=30 * SECOND, validator=attrs.validators.ge(SECOND // 10))
-    #: Seconds between looks at the tail when nothing wakes the effector.
-    poll: float = attrs.field(default=0.05, validator=attrs.validators.gt(0))
-    #: Seconds a tool that is running may still take when the effector stops.
-    grace: float = attrs.field(default=10.0, validator=attrs.validators.ge(0))
-
-
-@attrs.define
-class Counts:
-    """What this effector did since it started."""
-
-    attempts: int = 0
-    settled: int = 0
-    by_status: dict[str, int] = attrs.field(factory=dict)
-    #: Settlements that came second and were refused (S-6.2).
-    refused: int = 0
-    #: Appends refused because the lease had gone to somebody else (S-6.4).
-    stale: int = 0
-    busy: int = 0
+_DEAF: Final = 5.0
+"""Seconds past its timeout after which a tool counts as deaf to its cancellation."""
+_LAST: Final = 5.0
+"""Seconds that the last checkpoint may take when the effector stops."""
 
 
 class Effector:
@@ -74,20 +51,25 @@ class Effector:
         settings: EffectorSettings | None = None,
         boundary: Callable[[str, str], None] = lambda name, stream: None,
         on_error: Callable[[str, BaseException], None] = lambda doing, problem: None,
+        watching: Watching | None = None,
     ) -> None:
         self.settings = settings or EffectorSettings()
         self.counts = Counts()
         self._codec, self._tools, self._log, self._owner, self._committer = codec, tools, log, owner, committer
-        self._boundary, self._on_error = boundary, on_error
+        self._boundary, self._on_error, self._watching = boundary, on_error, watching or Watching()
         # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
         self._categories = tuple(sorted(set(categories)))
         self._checkpoint_name = ":".join((CHECKPOINT, *self._categories))
         self._outbox: Outbox | None = None
         self._draining = asyncio.Lock()
         self._lanes: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
+        self._fresh: dict[str, Claim] = {}
+        self._calls: dict[Claim, tuple[Pending, float]] = {}
+        self._appending = 0
         self._busy_until: dict[str, int] = {}
+        self._failures: dict[str, int] = {}
         self._saved = 0
-        self._wakeup = asyncio.Event()
+        self._wakeup, self._looked, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stopping = False
 
     @property
@@ -108,36 +90,39 @@ class Effector:
         """Take no more intents; ``run`` returns when the tools under way have ended or their grace is over."""
         self._stopping = True
         self._wakeup.set()
+        self._stopped.set()
 
-    async def run(self) -> None:
-        """Serve until ``stop``. While the store cannot be reached it waits with back-off and reports to ``on_error``."""
-        renewing = asyncio.create_task(self._renew())
-        failures = 0
+    async def run(self, keep: Keep | None = None) -> None:
+        """Serve until ``stop``.
+
+        ``keep`` says what becomes of a part that fails; without one, a part that cannot reach the store tries again with
+        back-off, each failure told to ``on_error``, and any other failure ends the run.
+        """
+        keep = keep or functools.partial(patiently, on_error=self._on_error, stopped=self._stopped)
+        bodies = (self._follow, self._renew, self._save, self._watch_lanes)
+        parts = [asyncio.ensure_future(keep(name, body)) for name, body in zip(PARTS, bodies, strict=True)]
+        stopped = asyncio.create_task(self._stopped.wait())
         try:
-            while not self._stopping:
-                try:
-                    await self._round()
-                    failures = 0
-                except LogUnavailable as problem:
-                    self._on_error("following the tail", problem)
-                    failures += 1
-                    await asyncio.sleep(min(0.1 * 2**failures, 5.0))
-            await self._finish()
+            await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
+            for each in parts:
+                if each.done():
+                    each.result()
+            await self._finish(parts[0])
         finally:
-            renewing.cancel()
-            for _, task in self._lanes.values():
-                task.cancel()
-            await asyncio.gather(renewing, *(task for _, task in self._lanes.values()), return_exceptions=True)
+            await ended([stopped, *parts, *(task for _, task in self._lanes.values())])
+
+    async def _follow(self) -> None:
+        while not self._stopping:
+            await self._round()
+            self._watching.beat("tail")
 
     async def _round(self) -> None:
         outbox = await self._drain()
+        self._watching.looked(outbox)
         began = await self._begin(outbox)
-        await self._checkpoint(outbox)
+        self._looked.set()
         if not began:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.settings.poll):  # not wait_for, which before 3.12 may swallow a cancellation
-                    await self._wakeup.wait()
-            self._wakeup.clear()
+            await within(self.settings.poll, self._wakeup)
 
     async def _drain(self) -> Outbox:
         """Take in everything the log has now."""
@@ -167,32 +152,43 @@ class Effector:
         """Claim keys that have intents, look again at what their last owners did, and start their lanes."""
         now = self._log.clock()
         free = self.settings.concurrency - len(self._lanes)
-        wanted = [stream for stream in outbox.streams() if stream not in self._lanes and self._busy_until.get(stream, 0) <= now][: max(free, 0)]
-        if not wanted:
+        ready = (each for each in outbox.streams() if each not in self._lanes and each not in self._fresh and self._busy_until.get(each, 0) <= now)
+        wanted = [stream for stream in ready if self._next(outbox, stream) is not None][: max(free, 0)]
+        if wanted:
+            until = now + self.settings.lease
+            tokens = await _in_thread(lambda: self._log.schedule.acquire(EFFECTS, wanted, self._owner, now=now, until=until))
+            self._fresh |= {stream: Claim(EFFECTS, stream, token, None) for stream, token in tokens.items()}
+            for stream in wanted:
+                if stream in tokens:
+                    self._busy_until.pop(stream, None)
+                else:  # waited for, never skipped (S-6.6): it stays in the outbox until its outcome is on the tail
+                    self._busy_until[stream] = now + int(self.settings.poll * 2 * SECOND)
+                    self.counts.busy += 1
+                    self._watching.busy(stream)
+        if not self._fresh:
             return False
-        until = now + self.settings.lease
-        tokens = await _in_thread(lambda: self._log.schedule.acquire(EFFECTS, wanted, self._owner, now=now, until=until))
-        for stream in wanted:
-            if stream in tokens:
-                self._busy_until.pop(stream, None)
-            else:  # waited for, never skipped (S-6.6): it stays in the outbox until its outcome is on the tail
-                self._busy_until[stream] = now + int(self.settings.poll * 2 * SECOND)
-                self.counts.busy += 1
-        if tokens:
-            # The last owner may have attempted or settled something between our reading and its letting go.
-            await self._drain()
-        for stream, token in tokens.items():
-            claim = Claim(EFFECTS, stream, token, None)
+        # The last owner may have attempted or settled something between our reading and its letting go. Until that is
+        # read no lane begins; when it cannot be, the keys stay claimed for the next round.
+        await self._drain()
+        fresh, self._fresh = self._fresh, {}
+        for stream, claim in fresh.items():
             task = asyncio.create_task(self._lane(outbox, claim))
             self._lanes[stream] = (claim, task)
             # By the loop, and not at the lane's end: a cancellation may meet the lane anywhere, in its last await too.
             task.add_done_callback(functools.partial(self._left, stream))
-        return bool(tokens)
+        return True
+
+    def _next(self, outbox: Outbox, stream: str) -> Pending | None:
+        """What to carry out next on ``stream``: nothing while its first intent is held for an effector that knows the tool."""
+        pending = outbox.first(stream)
+        if pending is None or not self.settings.hold_unknown or self._tools.get(pending.intent.tool) is not None:
+            return pending
+        return pending if self._log.clock() >= pending.intent.expires_at else None
 
     async def _lane(self, outbox: Outbox, claim: Claim) -> None:
         handed_back = True
         try:
-            while not self._stopping and (pending := outbox.first(claim.name)) is not None:
+            while not self._stopping and (pending := self._next(outbox, claim.name)) is not None:
                 handed_back = False
                 try:
                     await self._carry_out(claim, pending)
@@ -206,17 +202,35 @@ class Effector:
                 handed_back = True
         except (LeaseLost, EventIdConflict):
             handed_back = False  # it is somebody else's now
-        except Exception as problem:  # this key waits for its lease to run out; other keys go on
+        except Exception as problem:  # this key is begun again after a pause; other keys go on
             self._on_error(f"carrying out intents of {claim.name}", problem)
-            self._busy_until[claim.name] = self._log.clock() + self.settings.lease
+            self._watching.failed(f"lane {claim.name}", problem)
+            failures = self._failures[claim.name] = self._failures.get(claim.name, 0) + 1
+            self._busy_until[claim.name] = self._log.clock() + int(pause(failures, 60.0) * SECOND)
+            handed_back = True  # nothing of it runs any more
+        else:
+            self._failures.pop(claim.name, None)
         finally:
             if handed_back:
-                with contextlib.suppress(LogError):
-                    await _in_thread(lambda: self._log.schedule.release([claim]))
+                await self._hand_back([claim])
+
+    async def _hand_back(self, claims: list[Claim]) -> None:
+        try:
+            await _in_thread(lambda: self._log.schedule.release(claims))
+        except LogError as problem:  # then the leases run out by themselves
+            self._on_error(f"handing back {', '.join(claim.name for claim in claims[:3])}", problem)
+            self._watching.failed(APPENDS, problem)
+            return
+        for claim in claims:
+            self._watching.handed_back(claim.name)
 
     def _left(self, stream: str, task: asyncio.Task[None]) -> None:
         """The lane of ``stream`` is over, in whatever way."""
-        self._lanes.pop(stream, None)
+        entry = self._lanes.get(stream)
+        if entry is not None and entry[1] is task:
+            del self._lanes[stream]
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._on_error(f"carrying out intents of {stream}", problem)
         self._wakeup.set()
 
     async def _carry_out(self, claim: Claim, pending: Pending) -> None:
@@ -229,37 +243,66 @@ class Effector:
                 outcome = fit
             else:
                 found, bound = fit
-                outcome = await phases.recover(pending, found, bound, self._codec)
+                outcome = await self._call(claim, pending, found, phases.recover(pending, found, bound, self._codec))
                 if outcome is None:
                     await self._attempt(claim, pending)
-                    outcome = await phases.execute(pending, found, bound, self._codec)
+                    begun = time.monotonic()
+                    outcome = await self._call(claim, pending, found, phases.execute(pending, found, bound, self._codec))
+                    self._watching.called(pending, outcome, time.monotonic() - begun)
                     self._boundary("tool.called", claim.name)
         await self._settle(claim, pending, outcome)
+
+    async def _call(self, claim: Claim, pending: Pending, tool: Tool, call: Coroutine[Any, Any, T]) -> T:
+        """``call``, a user's code, under the eyes of ``_watch_lanes``."""
+        self._calls[claim] = (pending, asyncio.get_running_loop().time() + tool.timeout.total_seconds())
+        try:
+            return await call
+        finally:
+            self._calls.pop(claim, None)
 
     async def _attempt(self, claim: Claim, pending: Pending) -> None:
         attempt = pending.attempts + 1
         event = phases.attempted_event(self._codec, pending, self._owner, claim.token)
-        await self._append(claim, event, ())
+        await self._append(claim, pending, event, ())
         pending.attempts = attempt  # the tail may have told of it meanwhile
         self.counts.attempts += 1
+        self._watching.attempted(pending)
         self._boundary("attempt.recorded", claim.name)
 
     async def _settle(self, claim: Claim, pending: Pending, outcome: phases.Outcome) -> None:
         event = phases.settled_event(self._codec, pending, outcome, self._owner)
         try:
-            await self._append(claim, event, (Wake(TURNS, self._log.clock(), sooner=True),))
+            await self._append(claim, pending, event, (Wake(TURNS, self._log.clock(), sooner=True),))
         except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
             self.counts.refused += 1
+            self._watching.refused(pending, outcome)
             return
         self.counts.settled += 1
         self.counts.by_status[outcome.status] = self.counts.by_status.get(outcome.status, 0) + 1
+        self._watching.settled(pending, outcome)
         self._boundary("settled", claim.name)
 
-    async def _append(self, claim: Claim, event: NewEvent, wakes: tuple[Wake, ...]) -> None:
+    async def _append(self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...]) -> None:
+        """Durable when it returns. For as long as the store is down it tries again: an outcome that is known is not thrown away."""
         request = AppendRequest((StreamAppend(claim.name, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token),))
-        outcome = await self._committer.commit(request)
+        failures = 0
+        self._appending += 1
+        try:
+            while True:
+                try:
+                    outcome = await self._committer.commit(request)
+                    break
+                except LogUnavailable as problem:
+                    self._on_error(f"recording {event.type} on {claim.name}", problem)
+                    self._watching.failed(APPENDS, problem)
+                    failures += 1
+                await asyncio.sleep(pause(failures))
+        finally:
+            self._appending -= 1
+        self._watching.beat(APPENDS)
         if isinstance(outcome, LeaseLost):
             self.counts.stale += 1
+            self._watching.lost(claim.name, pending)
         if isinstance(outcome, LogError):
             raise outcome
 
@@ -270,30 +313,62 @@ class Effector:
             self._saved = position
             self._boundary("checkpointed", "")
 
+    async def _save(self) -> None:
+        while True:
+            if self._outbox is not None:
+                await self._checkpoint(self._outbox)
+            self._watching.beat("checkpoint")
+            await within(1.0, self._looked)
+
     async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(self.settings.lease / SECOND / 3)
-            claims = [claim for claim, _ in self._lanes.values()]
-            if not claims:
-                continue
-            try:
-                lost = await _in_thread(functools.partial(self._log.schedule.renew, claims, until=self._log.clock() + self.settings.lease))
-            except LogUnavailable as problem:
-                self._on_error("renewing leases", problem)
-                continue
+            claims = [*self._fresh.values(), *(claim for claim, _ in self._lanes.values())]
+            until = self._log.clock() + self.settings.lease
+            lost = await _in_thread(functools.partial(self._log.schedule.renew, claims, until=until)) if claims else []
             for claim in lost:
+                if self._fresh.get(claim.name) == claim:
+                    del self._fresh[claim.name]
                 entry = self._lanes.get(claim.name)
                 if entry is not None and entry[0].token == claim.token:
                     self.counts.stale += 1
+                    self._watching.lost(claim.name, None)
                     entry[1].cancel()
+            self._watching.beat("renewals")
+            await asyncio.sleep(self.settings.lease / SECOND / 3)
 
-    async def _finish(self) -> None:
-        """Let the tools that are running end; what is not over within the grace is left to its lease (S-6.7)."""
+    async def _watch_lanes(self) -> None:
+        """Leave keys whose tool ignores its timeout to their leases: renewed for ever, nobody would ever hear of them again."""
+        while True:
+            now = asyncio.get_running_loop().time()
+            for claim, (pending, deadline) in list(self._calls.items()):
+                entry = self._lanes.get(claim.name)
+                if now > deadline + _DEAF and entry is not None and entry[0] == claim:
+                    del self._lanes[claim.name]
+                    entry[1].cancel()
+                    self._watching.abandoned(pending, now - deadline)
+                    self._on_error(f"carrying out intents of {claim.name}", TimeoutError(f"{pending.intent.tool} is deaf to its cancellation"))
+            if not self._appending:
+                self._watching.beat(APPENDS)
+            self._watching.beat("lanes")
+            await asyncio.sleep(0.5)
+
+    async def _finish(self, tail: asyncio.Future[None]) -> None:
+        """Hand back what was not begun; let the tools that are running end. What is not over within the grace is left to its lease (S-6.7)."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.settings.grace
+        await asyncio.wait([tail], timeout=self.settings.grace)  # it may be claiming keys at this moment
+        fresh, self._fresh = list(self._fresh.values()), {}
+        if fresh:
+            await self._hand_back(fresh)
         running = [task for _, task in self._lanes.values()]
         if running:
-            await asyncio.wait(running, timeout=self.settings.grace)
-        if self._outbox is not None:
-            await self._checkpoint(await self._drain())
+            await asyncio.wait(running, timeout=max(0.0, deadline - loop.time()))
+        try:
+            async with asyncio.timeout(_LAST):
+                if self._outbox is not None:
+                    await self._checkpoint(await self._drain())
+        except (LogUnavailable, TimeoutError) as problem:  # the next one reads from the last checkpoint on
+            self._on_error("saving the checkpoint", problem)
 
     async def idle(self) -> bool:
         """Whether every intent on the log has its outcome."""

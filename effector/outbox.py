@@ -30,6 +30,8 @@ class Pending:
     intent: facts.IntentStaged
     #: Attempts recorded so far; one of them may still be running somewhere.
     attempts: int = 0
+    #: When it was recorded: µs since 1970-01-01 UTC.
+    staged_at: int = 0
 
 
 class Outbox:
@@ -60,7 +62,7 @@ class Outbox:
             self.blocked[event.stream] = str(fact)
             return
         if isinstance(fact, facts.IntentStaged):
-            pending = Pending(event.stream, event.position, event.event_id, event.correlation, fact)
+            pending = Pending(event.stream, event.position, event.event_id, event.correlation, fact, staged_at=event.recorded_at)
             self._by_id[fact.intent_id] = pending
             self._lanes.setdefault(event.stream, {})[fact.intent_id] = pending
             self._open[event.position] = fact.intent_id
@@ -95,6 +97,11 @@ class Outbox:
     def low_water(self) -> int:
         """Everything at or below this position is settled."""
         return next(iter(self._open)) - 1 if self._open else self.cursor
+
+    @property
+    def oldest(self) -> Pending | None:
+        """The intent that has waited longest for its outcome."""
+        return self._by_id[next(iter(self._open.values()))] if self._open else None
 
     def __len__(self) -> int:
         return len(self._by_id)

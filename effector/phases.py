@@ -27,13 +27,14 @@ import attrs
 from ..agents import facts
 from ..agents.errors import ArgumentRefused
 from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, settlement_event_id
-from ..agents.reading import in_thread, is_cancelled
+from ..agents.reading import is_cancelled
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
 from ..eventlog.clock import Micros, to_datetime
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
 from ..eventlog.events import NewEvent
 from .outbox import Pending
+from .threads import in_own_thread
 
 MOST_ATTEMPTS: Final = 10
 """Attempts at an idempotent tool whose end was never seen; after that it is the tool that kills its effector."""
@@ -133,7 +134,7 @@ async def _called(fn: Any, first: Any, arguments: dict[str, Any]) -> Any:
     leading = () if first is None else (first,)
     if inspect.iscoroutinefunction(fn):
         return await fn(*leading, **arguments)
-    result = await in_thread(functools.partial(fn, *leading, **arguments))
+    result = await in_own_thread(functools.partial(fn, *leading, **arguments))
     return await result if isinstance(result, Awaitable) else result
 
 

@@ -22,7 +22,8 @@ from ..eventlog.errors import LogUnavailable
 from ..eventlog.events import NewEvent
 from ..eventlog.log import AppendRequest, EventLog
 from ..eventlog.owners import is_dead
-from .effector import Effector, EffectorSettings
+from .effector import Effector
+from .measures import EffectorSettings
 from .outage import Outage
 
 

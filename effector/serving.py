@@ -22,8 +22,8 @@ from ..eventlog.console import COULD_NOT, INTERRUPTED, OK, masked, writing
 from ..eventlog.log import EventLog
 from ..eventlog.owners import this_process
 from ..eventlog.printing import note, one_line
-from .effector import EffectorSettings
 from .inputs import InputFile
+from .measures import EffectorSettings
 from .outage import Outage
 from .process import Process
 from .showing import Shown, shown

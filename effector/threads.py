@@ -1,0 +1,53 @@
+"""Blocking tools, each in a thread of its own.
+
+Not in the loop's pool: a tool that ignores its timeout keeps its thread for ever, and a pool that such tools have filled
+would hold up the renewal of every lease without a word. Threads of tools end with the process; they never keep it alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+_NAME: Final = "intentlog-tool"
+
+
+async def in_own_thread(call: Callable[[], Any]) -> Any:
+    """What ``call`` returns or raises. A StopIteration, which no future can carry, becomes a RuntimeError."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def tell(value: Any, problem: BaseException | None) -> None:
+        if future.done():  # the caller's patience was over before
+            return
+        if problem is not None:
+            future.set_exception(problem)
+        else:
+            future.set_result(value)
+
+    def run() -> None:
+        value: Any = None
+        problem: BaseException | None = None
+        try:
+            value = context.run(call)
+        except StopIteration as raised:
+            problem = RuntimeError(f"the function raised StopIteration: {raised}")
+            problem.__cause__ = raised
+        except BaseException as raised:  # whatever it is, it is the caller's
+            problem = raised
+        try:
+            loop.call_soon_threadsafe(tell, value, problem)
+        except RuntimeError:  # the loop is closed, so nobody waits for it any more
+            pass
+
+    threading.Thread(target=run, name=_NAME, daemon=True).start()
+    return await future
+
+
+def running() -> int:
+    """Threads of blocking tools that have not ended, those whose timeout is over included."""
+    return sum(each.name == _NAME for each in threading.enumerate())

@@ -1,0 +1,102 @@
+"""What an effector tells of while it works: the one place where metrics, logs, spans and health listen.
+
+Called in the event loop, between two steps of a lane, so a listener must be quick and must not raise. What it hears holds no
+arguments and no results; of a failure take the type, for its text may repeat either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .outbox import Outbox, Pending
+    from .phases import Outcome
+
+
+class Watching:
+    """Hears nothing; override what is wanted."""
+
+    def beat(self, part: str) -> None:
+        """``part`` made progress, or found that there was none to make."""
+
+    def looked(self, outbox: Outbox) -> None:
+        """The tail was read to its end."""
+
+    def failed(self, part: str, problem: BaseException) -> None:
+        """``part`` failed; it is begun again after a pause."""
+
+    def attempted(self, pending: Pending) -> None:
+        """An attempt is recorded; the tool is called now. In the context that the tool runs in."""
+
+    def called(self, pending: Pending, outcome: Outcome, seconds: float) -> None:
+        """The tool returned, raised or ran out of time, ``seconds`` after it was called."""
+
+    def settled(self, pending: Pending, outcome: Outcome) -> None:
+        """The outcome is recorded."""
+
+    def refused(self, pending: Pending, outcome: Outcome) -> None:
+        """The outcome came second and was refused: somebody else, a person perhaps, settled the intent first (S-6.2)."""
+
+    def lost(self, stream: str, pending: Pending | None) -> None:
+        """The lease on the key had gone to somebody else; what this effector had to say about ``pending`` was refused (S-6.4)."""
+
+    def busy(self, stream: str) -> None:
+        """Somebody else holds the key; it is waited for."""
+
+    def handed_back(self, stream: str) -> None:
+        """The lease on the key was given back with nothing under way."""
+
+    def abandoned(self, pending: Pending, seconds: float) -> None:
+        """A tool went on ``seconds`` past its timeout, deaf to its cancellation; the key is left to its lease."""
+
+
+class Everyone(Watching):
+    """Tells several listeners, in order."""
+
+    def __init__(self, listeners: Iterable[Watching]) -> None:
+        self._listeners = tuple(listeners)
+
+    def beat(self, part: str) -> None:
+        for each in self._listeners:
+            each.beat(part)
+
+    def looked(self, outbox: Outbox) -> None:
+        for each in self._listeners:
+            each.looked(outbox)
+
+    def failed(self, part: str, problem: BaseException) -> None:
+        for each in self._listeners:
+            each.failed(part, problem)
+
+    def attempted(self, pending: Pending) -> None:
+        for each in self._listeners:
+            each.attempted(pending)
+
+    def called(self, pending: Pending, outcome: Outcome, seconds: float) -> None:
+        for each in self._listeners:
+            each.called(pending, outcome, seconds)
+
+    def settled(self, pending: Pending, outcome: Outcome) -> None:
+        for each in self._listeners:
+            each.settled(pending, outcome)
+
+    def refused(self, pending: Pending, outcome: Outcome) -> None:
+        for each in self._listeners:
+            each.refused(pending, outcome)
+
+    def lost(self, stream: str, pending: Pending | None) -> None:
+        for each in self._listeners:
+            each.lost(stream, pending)
+
+    def busy(self, stream: str) -> None:
+        for each in self._listeners:
+            each.busy(stream)
+
+    def handed_back(self, stream: str) -> None:
+        for each in self._listeners:
+            each.handed_back(stream)
+
+    def abandoned(self, pending: Pending, seconds: float) -> None:
+        for each in self._listeners:
+            each.abandoned(pending, seconds)
