@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from ..eventlog.codec import Codec
+from ..eventlog.projections import Projection, Projections
 from ..eventlog.registry import EventRegistry
 from . import facts
 from .aggregate import Aggregate, check_aggregate
@@ -40,7 +41,8 @@ class App:
     ``--input`` file into an ``Input`` (``None`` skips it). ``prices``
     (model → ``Price``) is what answers cost from now on. ``aggregates`` that agents load and that stand in none of their
     modules are named, and so is the ``mapper`` of an `eventsourcing` application whose aggregates they load, unless it is
-    the library's own. Raises ``DefinitionError`` or ``RegistrationError``.
+    the library's own. ``projections`` are the views that ``eventlog projections`` keeps for this app; what their handlers
+    get is decoded by its codec. Raises ``DefinitionError`` or ``RegistrationError``.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class App:
         prices: Mapping[str, Price] | None = None,
         aggregates: Iterable[type[Aggregate]] = (),
         mapper: Any = None,
+        projections: Iterable[Projection] = (),
     ) -> None:
         self.agents: dict[str, Agent] = {}
         for each in agents:
@@ -81,6 +84,7 @@ class App:
                     self.tools.add(named)
         self.registry = EventRegistry(*facts.FACTS, *dict.fromkeys(found), upcasters=list(upcasters))
         self.codec = Codec(self.registry)
+        self.projections = Projections(projections, self.codec)
 
     @cached_property
     def definitions(self) -> Mapping[str, Definitions]:

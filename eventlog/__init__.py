@@ -13,6 +13,7 @@ from .errors import (
     LogUnavailable,
     NewerSchema,
     ProjectionFailed,
+    ProjectionRefused,
     RegistrationError,
     RetryableError,
     StoreSchemaError,
@@ -26,7 +27,7 @@ from .events import NewEvent, StoredEvent
 from .ids import id_maker
 from .log import Appended, AppendRequest, Claim, Duplicate, EventLog, Fence, Snapshot, StreamAppend, View, ViewTransaction, Wake
 from .opening import open_log
-from .projections import OnError, Projection, catch_up, follow, rebuild
+from .projections import OnError, Projection, Projections, catch_up, follow, rebuild, rebuild_beside, run_all, swap
 from .registry import EventRegistry, event
 from .tail import tail
 from .upcasting import upcasts
@@ -57,6 +58,8 @@ __all__ = [
     "OnError",
     "Projection",
     "ProjectionFailed",
+    "ProjectionRefused",
+    "Projections",
     "RegistrationError",
     "RetryableError",
     "Snapshot",
@@ -77,6 +80,9 @@ __all__ = [
     "id_maker",
     "open_log",
     "rebuild",
+    "rebuild_beside",
+    "run_all",
+    "swap",
     "system_clock",
     "tail",
     "upcasts",

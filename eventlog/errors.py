@@ -13,7 +13,8 @@
     │   │   └── NewerSchema              the event was written by newer code (S-8.3)
     │   ├── EventIdConflict              same event id, different bytes (S-2.2)
     │   ├── StoreSchemaError             the store's own tables are missing, or newer than this code
-    │   └── ProjectionFailed             a handler raised and the policy is to stop
+    │   ├── ProjectionFailed             an event did not decode, or its handler raised, and the policy is to stop
+    │   └── ProjectionRefused            what was asked of a projection would lose or hide something
     └── RetryableError                   reload, or wait, and try again
         ├── WrongExpectedVersion         the stream moved on; carries what was appended since (S-3.4)
         ├── LeaseLost                    the fencing token is no longer current (S-6.4)
@@ -95,7 +96,16 @@ class StoreSchemaError(TerminalError):
 
 
 class ProjectionFailed(TerminalError):
-    """A projection's handler raised and its policy is to stop."""
+    """A projection met an event that it cannot take, and its policy is to stop; ``view`` and ``event`` say where."""
+
+    def __init__(self, message: str, view: str = "", event: StoredEvent | None = None) -> None:
+        super().__init__(message)
+        self.view = view
+        self.event = event
+
+
+class ProjectionRefused(TerminalError):
+    """What was asked of a projection would lose or hide something, for example a swap to a view that is behind."""
 
 
 class WrongExpectedVersion(RetryableError):

@@ -40,7 +40,7 @@ def rebuilt_equals_live(maker: StoreMaker) -> None:
         assert Progress(log.last_position(), 60, 0) == rebuild(log, live, batch=7)
         assert _rows(log, "whole") == _rows(log, "live")
         assert Progress(log.last_position(), 0, 0) == catch_up(log, live)
-        assert log.last_position() == log.checkpoints.load("live")
+        assert log.last_position() == log.checkpoints.load("live@v1")
 
 
 def filtered_events_are_passed(maker: StoreMaker) -> None:
@@ -49,7 +49,7 @@ def filtered_events_are_passed(maker: StoreMaker) -> None:
         _numbers(log, b"1", b"2")
         _numbers(log, b"noise", b"noise", type="noise")
         assert Progress(log.last_position(), 2, 0) == catch_up(log, Projection("some", _total, types=("number",)), batch=1)
-        assert log.last_position() == log.checkpoints.load("some")
+        assert log.last_position() == log.checkpoints.load("some@v1")
 
 
 def poison_stops_behind_the_last_good_event(maker: StoreMaker) -> None:
@@ -64,28 +64,28 @@ def poison_stops_behind_the_last_good_event(maker: StoreMaker) -> None:
                 assert word in str(refusal.error), f"{word!r} is not in {refusal.error}"
             assert isinstance(refusal.error.__cause__, ValueError)
             assert [("last:sum-0", b"1"), ("last:sum-1", b"2"), ("sum-0", b"1"), ("sum-1", b"2")] == _rows(log, "stop")
-            assert (whole[1].position, []) == (log.checkpoints.load("stop"), log.views.parked())
+            assert (whole[1].position, []) == (log.checkpoints.load("stop@v1"), log.views.parked())
         mended = Projection("stop", lambda view, stored, _: view.put("mended", stored.data))
         assert Progress(log.last_position(), 2, 0) == catch_up(log, mended)
         assert b"4" == log.views.read("stop").get("mended")
 
 
 def poison_is_parked_and_stepped_over(maker: StoreMaker) -> None:
-    """``SKIP``: each poison event is parked with its error, none of its writes stay, and everything else is handled once."""
+    """``PARK``: each poison event is parked with its error, none of its writes stay, and everything else is handled once."""
     with fresh(maker) as log:
         _numbers(log, b"bad", b"2", b"3", b"4", b"worse", b"worst", b"7")
         whole = everything(log)
         for batch in (1, 2, 3, 500):
-            projection = Projection(f"skip{batch}", _total, on_error=OnError.SKIP)
+            projection = Projection(f"skip{batch}", _total, on_error=OnError.PARK)
             assert Progress(whole[-1].position, 4, 3) == catch_up(log, projection, batch=batch)
             assert {"sum-0": b"11", "sum-1": b"2", "sum-2": b"3"} == {key: value for key, value in _rows(log, projection.name) if not key.startswith("last:")}
-            parked = log.views.parked(projection.name)
+            parked = log.views.parked(projection.view)
             assert [(found.position, found.stream, found.version) for found in (whole[0], whole[4], whole[5])] == [
                 (found.position, found.stream, found.version) for found in parked
             ]
             assert all("ValueError" in found.error for found in parked)
             assert Progress(whole[-1].position, 4, 3) == rebuild(log, projection, batch=batch)
-            assert 3 == len(log.views.parked(projection.name))
+            assert 3 == len(log.views.parked(projection.view))
 
 
 class _Picky:
@@ -106,9 +106,9 @@ def undecodable_events_are_poison(maker: StoreMaker) -> None:
         with expect(ProjectionFailed):
             catch_up(log, Projection("stop", double), codec=_Picky())
         assert [("sum-0", b"2")] == _rows(log, "stop")
-        catch_up(log, Projection("skip", double, on_error=OnError.SKIP), codec=_Picky())
+        catch_up(log, Projection("skip", double, on_error=OnError.PARK), codec=_Picky())
         assert [("sum-0", b"2"), ("sum-2", b"6")] == _rows(log, "skip")
-        assert ["sum-1"] == [found.stream for found in log.views.parked("skip")]
+        assert ["sum-1"] == [found.stream for found in log.views.parked("skip@v1")]
 
 
 class _Overtaken:
@@ -152,7 +152,7 @@ def crash_in_a_rebuild_is_resumed(maker: StoreMaker) -> None:
             catch_up(log, Projection("victim", _total))
             with expect(_Crash):
                 rebuild(log, Projection("victim", dying), batch=4)
-            reached = log.checkpoints.load("victim")
+            reached = log.checkpoints.load("victim@v1")
             assert fatal // 4 * 4 == sum(found.position <= reached for found in everything(log))
             assert Progress(log.last_position(), 20 - fatal // 4 * 4, 0) == catch_up(log, Projection("victim", _total))
             assert _rows(log, "whole") == _rows(log, "victim")
@@ -168,8 +168,8 @@ def absent_store_is_not_poison(maker: StoreMaker) -> None:
             raise LogUnavailable("away")
 
         with expect(LogUnavailable):
-            catch_up(log, Projection("away", away, on_error=OnError.SKIP))
-        assert ([], [], 0) == (_rows(log, "away"), log.views.parked(), log.checkpoints.load("away"))
+            catch_up(log, Projection("away", away, on_error=OnError.PARK))
+        assert ([], [], 0) == (_rows(log, "away"), log.views.parked(), log.checkpoints.load("away@v1"))
 
 
 def followed_view_keeps_up(maker: StoreMaker) -> None:

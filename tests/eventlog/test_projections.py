@@ -26,7 +26,7 @@ def filled(number: int) -> EventLog:
     return log
 
 
-def test_progress_is_told_after_every_transaction():
+def test_progress_is_told_after_every_batch():
     log, told = filled(10), list[Progress]()
     catch_up(log, Projection("p", count), batch=4, progress=told.append)
     assert [Progress(4, 4, 0), Progress(8, 8, 0), Progress(10, 10, 0)] == told
@@ -61,9 +61,9 @@ def test_the_reason_why_an_event_does_not_decode_is_parked_with_it():
         def decode_stored(self, stored: StoredEvent) -> object:
             raise Undecodable("no such class")
 
-    assert Progress(1, 0, 1) == catch_up(log, Projection("p", count, on_error=OnError.SKIP), codec=Closed())
-    (parked,) = log.views.parked("p")
-    assert ("p", 1, "a-1", 0, "Undecodable: no such class", clock.now) == (
+    assert Progress(1, 0, 1) == catch_up(log, Projection("p", count, on_error=OnError.PARK), codec=Closed())
+    (parked,) = log.views.parked("p@v1")
+    assert ("p@v1", 1, "a-1", 0, "Undecodable: no such class", clock.now) == (
         parked.projection,
         parked.position,
         parked.stream,
@@ -83,9 +83,9 @@ def test_a_handler_that_fails_earlier_the_second_time_is_taken_at_its_word(batch
             raise ValueError(f"moody at {stored.version}")
         count(view, stored, decoded)
 
-    done = catch_up(log, Projection("p", moody, on_error=OnError.SKIP), batch=batch)
+    done = catch_up(log, Projection("p", moody, on_error=OnError.PARK), batch=batch)
     handled = int(log.views.read("p").get("a-1") or b"0")
-    assert (handled, len(log.views.parked("p"))) == (done.handled, done.parked)
+    assert (handled, len(log.views.parked("p@v1"))) == (done.handled, done.parked)
     assert (10, 10) == (done.position, done.handled + done.parked)
 
 
@@ -98,11 +98,13 @@ def test_a_stopped_projection_says_where_why_and_what_to_do():
 
     with pytest.raises(ProjectionFailed) as stopped:
         catch_up(log, Projection("paint", fussy))
+    (_, bad, _) = log.read("a-1")
     assert (
-        "Projection 'paint' stopped at a-1 version 1 (thing.happened, position 2): KeyError: 'colour'. Everything before it is kept. "
-        "Mend the handler and run it again, or let the projection step over with OnError.SKIP."
+        f"Projection paint@v1 stopped at a-1 version 1 (thing.happened, position 2, event id {bad.id}): KeyError: 'colour'. Everything before it is kept. "
+        "Mend the handler and run it again, or let the projection step over with OnError.PARK."
     ) == str(stopped.value)
     assert isinstance(stopped.value.__cause__, KeyError)
+    assert ("paint@v1", bad) == (stopped.value.view, stopped.value.event)
 
 
 def test_a_lease_that_a_handler_lost_ends_the_run():
@@ -112,8 +114,8 @@ def test_a_lease_that_a_handler_lost_ends_the_run():
         raise LeaseLost("somebody took over")
 
     with pytest.raises(LeaseLost, match="somebody took over"):
-        catch_up(log, Projection("p", fenced, on_error=OnError.SKIP))
-    assert (0, []) == (log.checkpoints.load("p"), log.views.parked())
+        catch_up(log, Projection("p", fenced, on_error=OnError.PARK))
+    assert (0, []) == (log.checkpoints.load("p@v1"), log.views.parked())
 
 
 def test_two_runners_of_one_projection_handle_every_event_once(maker: StoreMaker):
@@ -143,8 +145,8 @@ def test_a_follower_takes_up_a_rebuild_that_died_elsewhere(maker: StoreMaker):
         answers = iter([False, False, True])
 
         def stop() -> bool:
-            if (answer := next(answers)) is False and other.checkpoints.load("p"):
-                other.views.clear("p")
+            if (answer := next(answers)) is False and other.checkpoints.load("p@v1"):
+                other.views.clear("p@v1")
             return answer
 
         assert Progress(log.last_position(), 18, 0) == follow(log, Projection("p", count), stop=stop)
@@ -157,5 +159,5 @@ def test_two_projections_over_one_log_do_not_meet(maker: StoreMaker):
         catch_up(log, Projection("xs", count, types=("x",)))
         catch_up(log, Projection("ys", count, types=("y",)))
         assert (b"2", b"1") == (log.views.read("xs").get("a-1"), log.views.read("ys").get("a-1"))
-        log.views.clear("xs")
-        assert (0, log.last_position()) == (log.checkpoints.load("xs"), log.checkpoints.load("ys"))
+        log.views.clear("xs@v1")
+        assert (0, log.last_position()) == (log.checkpoints.load("xs@v1"), log.checkpoints.load("ys@v1"))
