@@ -95,8 +95,9 @@ def run_all(
     """Follow with every projection, each in a thread of its own, so that one that stops holds up no other.
 
     Ends when ``stop()`` is true or none is left; with ``until_idle`` when each has come to where the log was complete. A
-    ``RetryableError`` is told to ``trouble`` and tried again, ever more slowly; with ``until_idle`` it ends its projection
-    once ``patience`` seconds have brought nothing. How each ended, in the order given.
+    ``RetryableError`` is tried again, ever more slowly; with ``until_idle`` it ends its projection once ``patience``
+    seconds have brought nothing. ``trouble`` is told of these and of what ends a projection, when it happens, from the
+    projection's thread. How each ended, in the order given.
     """
     runners = [_Runner(log, each, codec, stop, until_idle, poll, batch, patience, trouble) for each in projections]
     threads = [threading.Thread(target=runner.run, name=f"projection {runner.projection.view}", daemon=True) for runner in runners]
@@ -128,6 +129,8 @@ class _Runner:
             self._keep_up()
         except BaseException as error:  # told to whoever waits for this thread
             self.error = error
+            if self.trouble is not None and isinstance(error, Exception) and not isinstance(error, RetryableError):
+                self.trouble(self.projection, error)
 
     def _keep_up(self) -> None:
         quiet, rest, well = Pause(self.poll), _FIRST_PAUSE, time.monotonic()
