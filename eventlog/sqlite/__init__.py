@@ -4,7 +4,7 @@ WAL, ``synchronous=FULL`` unless the URL says otherwise, ``BEGIN IMMEDIATE`` for
 at a time, so the order of positions is the order of commits and a tail can never be shown a gap that fills later.
 
 Modules by reason to change: ``address`` (the URL), ``schema`` (tables and migrations), ``connection`` (who may talk to
-the file, and when), ``memo`` (what the writer remembers), ``planning`` and ``append`` (what becomes of a batch),
+the file, and when), ``memo`` (what the writer remembers), ``append`` (what becomes of a batch, with ``..planning``),
 ``reading``, ``schedule``, ``keeping`` (snapshots and checkpoints), ``views``, ``waiting``. Statements live in ``sql/``.
 """
 

@@ -11,9 +11,9 @@ from ..clock import Clock
 from ..errors import WrongExpectedVersion
 from ..events import StoredEvent
 from ..log import AppendRequest, Outcome
+from ..planning import SET, SOONER, Decision, Known, LookCloser, Mismatch, Move, Plan, check_requests
 from ..versions import EMPTY, NO_STREAM
 from .connection import Database
-from .planning import SET, SOONER, Decision, Known, LookCloser, Mismatch, Move, Plan, check_requests
 from .reading import to_event
 from .statements import for_rows, statement
 from .waiting import Signal

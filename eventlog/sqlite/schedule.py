@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from ..clock import Micros
 from ..log import Claim
+from ..planning import SOONER
 from .append import moving
 from .connection import Database
 from .faults import misplaced
-from .planning import SOONER
 from .ranges import is_storable
 from .statements import for_rows, marks, statement
 

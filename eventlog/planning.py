@@ -1,4 +1,4 @@
-"""What becomes of each request of a batch, decided in memory; ``append`` fetches what is needed and writes the result.
+"""What becomes of each request of a batch, decided in memory; a store's ``append`` fetches what is needed and writes the result.
 
 The rules are those of ``append_batch`` in ``log.py``: ids, then fences, then versions, each request seeing the earlier
 ones. Looking for ids costs a query, so requests that state exact versions and meet them are taken at their word: the
@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
-from ..clock import Micros
-from ..errors import EventIdConflict, LeaseLost
-from ..log import Appended, AppendRequest, Duplicate, Fence, Outcome, StreamAppend
-from ..names import category_of, check_stream
-from ..versions import EMPTY, NO_STREAM, Expect, ExpectedVersion, matches
+from .clock import Micros
+from .errors import EventIdConflict, LeaseLost
+from .log import Appended, AppendRequest, Duplicate, Fence, Outcome, StreamAppend
+from .names import category_of, check_stream
+from .versions import EMPTY, NO_STREAM, Expect, ExpectedVersion, matches
 
 KEEP: Final = 0
 SET: Final = 1
@@ -24,7 +24,7 @@ SOONER: Final = 2
 
 
 class LookCloser(Exception):
-    """A request may be a repetition: plan again with the ids of all requests looked up. Never leaves this package."""
+    """A request may be a repetition: plan again with the ids of all requests looked up. No caller of a log sees it."""
 
 
 class Mismatch(NamedTuple):
@@ -53,7 +53,7 @@ Decision: TypeAlias = Outcome | Mismatch
 
 @attrs.define(slots=True)
 class Plan:
-    """State of one batch: what is known about the file, and what is to be written."""
+    """State of one batch: what is known about the store, and what is to be written."""
 
     now: Micros
     #: Last position given so far.
