@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.services.postgres import Databases
+    from tests.services.redis import Keys
 
 ROOT = Path(__file__).resolve().parent.parent
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -58,6 +59,29 @@ def postgres_url(postgres_server: Databases) -> Iterator[str]:
     url = postgres_server.create_database()
     yield url
     postgres_server.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Keys]:
+    """The Redis that tests share, started when the first one asks; absent, the test skips, and fails under ``CI=true``."""
+    from tests.services.redis import VARIABLE, NoRedis, RedisServer, shared
+
+    try:
+        if url := os.environ.get(VARIABLE):
+            yield shared(url, worker=os.environ.get("PYTEST_XDIST_WORKER", ""))
+            return
+        server = RedisServer()
+    except NoRedis as reason:
+        pytest.skip(str(reason))
+    with server:
+        yield server.start()
+
+
+@pytest.fixture
+def redis_url(redis_server: Keys) -> Iterator[str]:
+    """The URL of a Redis database that is empty, and emptied after the test."""
+    yield redis_server.url
+    redis_server.clear()
 
 
 @pytest.hookimpl(wrapper=True)

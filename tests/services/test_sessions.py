@@ -23,21 +23,23 @@ STARTS = """
 import json, os, time
 from pathlib import Path
 
-def test_a_server_is_started(postgres_server):
-    told = {"port": postgres_server.port, "folder": str(postgres_server.folder)}
+def test_a_server_is_started(request):
+    server = request.getfixturevalue(os.environ["SERVER"])
+    told = {"port": server.port, "folder": str(server.folder)}
     Path("told.new").write_text(json.dumps(told))
     os.rename("told.new", "told")
     while "WAITS" in os.environ:
         time.sleep(0.05)
 """
 USES = """
+import os
 from pathlib import Path
 
-def test_a_database_is_made(postgres_url):
-    Path("url").write_text(postgres_url)
+def test_an_address_is_given(request):
+    Path("url").write_text(request.getfixturevalue(os.environ["ADDRESS"]))
 """
 # A session that is no part of this one, and starts its own server unless it is told of another.
-OWN = {"PYTEST_XDIST_WORKER": "", "EVENTLOG_TEST_POSTGRES_URL": ""}
+OWN = {"PYTEST_XDIST_WORKER": "", "EVENTLOG_TEST_POSTGRES_URL": "", "EVENTLOG_TEST_REDIS_URL": ""}
 
 
 @pytest.fixture
@@ -78,14 +80,23 @@ def eventually(holds: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("ending, workers", [(signal.SIGKILL, 0), (signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, 1)])
-def test_a_session_that_is_killed_leaves_no_server_behind(suite, ending, workers):
+@pytest.mark.parametrize(
+    "ending, workers, server",
+    [
+        (signal.SIGKILL, 0, "postgres_server"),
+        (signal.SIGTERM, 0, "postgres_server"),
+        (signal.SIGINT, 0, "postgres_server"),
+        (signal.SIGKILL, 1, "postgres_server"),
+        (signal.SIGKILL, 0, "redis_server"),
+    ],
+)
+def test_a_session_that_is_killed_leaves_no_server_behind(suite, ending, workers, server):
     (suite / "tests" / "test_it.py").write_text(STARTS)
     with (suite / "output").open("wb") as output:
         session = subprocess.Popen(
             [sys.executable, *command("-n", str(workers))],
             cwd=suite,
-            env={**os.environ, **OWN, "WAITS": "1"},
+            env={**os.environ, **OWN, "WAITS": "1", "SERVER": server},
             stdout=output,
             stderr=output,
         )
@@ -98,17 +109,18 @@ def test_a_session_that_is_killed_leaves_no_server_behind(suite, ending, workers
     eventually(lambda: not there(*told(suite)))
 
 
-def test_a_session_that_ends_takes_its_server_along(suite):
+@pytest.mark.parametrize("server", ["postgres_server", "redis_server"])
+def test_a_session_that_ends_takes_its_server_along(suite, server):
     (suite / "tests" / "test_it.py").write_text(STARTS)
-    code, output = run(suite)
+    code, output = run(suite, SERVER=server)
     assert (0, True) == (code, "1 passed" in output), output
     assert not there(*told(suite))
 
 
-def test_a_session_uses_the_server_that_it_is_given_and_leaves_it_as_it_was(suite, postgres_server):
+def test_a_session_uses_the_postgres_that_it_is_given_and_leaves_it_as_it_was(suite, postgres_server):
     (suite / "tests" / "test_it.py").write_text(USES)
     given = postgres_server.url("postgres")
-    code, output = run(suite, EVENTLOG_TEST_POSTGRES_URL=given)
+    code, output = run(suite, ADDRESS="postgres_url", EVENTLOG_TEST_POSTGRES_URL=given)
     assert (0, True) == (code, "1 passed" in output), output
     used = (suite / "url").read_text()
     assert urlsplit(given).netloc == urlsplit(used).netloc
@@ -116,9 +128,17 @@ def test_a_session_uses_the_server_that_it_is_given_and_leaves_it_as_it_was(suit
         psycopg.connect(used)
 
 
-@pytest.mark.parametrize("ci, expected", [("", "1 skipped"), ("true", "1 error")])
-def test_where_there_is_no_server_the_test_is_skipped_and_in_ci_fails_with_the_way_out(suite, ci, expected):
+def test_a_session_uses_the_redis_that_it_is_given(suite, redis_url):
     (suite / "tests" / "test_it.py").write_text(USES)
+    code, output = run(suite, ADDRESS="redis_url", EVENTLOG_TEST_REDIS_URL=redis_url)
+    assert (0, True) == (code, "1 passed" in output), output
+    assert redis_url == (suite / "url").read_text()
+
+
+@pytest.mark.parametrize("ci, expected", [("", "1 skipped"), ("true", "1 error")])
+@pytest.mark.parametrize("address", ["postgres_url", "redis_url"])
+def test_where_there_is_no_server_the_test_is_skipped_and_in_ci_fails_with_the_way_out(suite, address, ci, expected):
+    (suite / "tests" / "test_it.py").write_text(USES.replace("request)", f"{address})").replace('request.getfixturevalue(os.environ["ADDRESS"])', address))
     module = suite / "tests" / "services" / "postgres.py"
     module.write_text(module.read_text().replace('Path("/usr/lib/postgresql")', 'Path("nowhere")'))
     (suite / "bin").mkdir()
