@@ -1,0 +1,1 @@
+SELECT projection, position, stream, version, error, parked_at FROM parked :where ORDER BY id

@@ -1,0 +1,1 @@
+SELECT name FROM streams WHERE :range ORDER BY name LIMIT $1

@@ -1,0 +1,1 @@
+SELECT digest, data FROM blobs WHERE digest = ANY($1::bytea[])
