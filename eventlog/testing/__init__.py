@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from . import appends, idempotency, keeping, pointing, projecting, races, reads, schedules, tails
+from . import appends, beside, idempotency, keeping, pointing, projecting, races, reads, schedules, tails
 from .maker import StoreMaker
 
 __all__ = ["CHECKS", "StoreMaker", "check_log"]
@@ -29,6 +29,7 @@ CHECKS: Final[tuple[Callable[[StoreMaker], None], ...]] = (
     *schedules.CHECKS,
     *pointing.CHECKS,
     *projecting.CHECKS,
+    *beside.CHECKS,
 )
 """Every check. What a store cannot do (see ``StoreMaker``) is left out inside the check."""
 
