@@ -168,7 +168,8 @@ class LogMachine(RuleBasedStateMachine):
         assert sorted(due.values())[:limit] == [found.wake_at for found in got]
         for found in got:
             lease = self.model.lease(queue, found.name)
-            assert Claim(queue, found.name, lease.token + 1, due[found.name]) == found
+            assert found.token > lease.token
+            assert Claim(queue, found.name, found.token, due[found.name]) == found
             lease.token, lease.owner, lease.until = found.token, owner, now + lasting
         self.claims.extend(got)
 
@@ -177,9 +178,10 @@ class LogMachine(RuleBasedStateMachine):
         now = self.clock.now
         free = {name for name in names if not self.model.lease(queue, name).live(now)}
         got = self.log.schedule.acquire(queue, names, owner, now=now, until=now + lasting)
-        assert {name: self.model.lease(queue, name).token + 1 for name in free} == got
+        assert free == set(got)
         for name, token in got.items():
             lease = self.model.lease(queue, name)
+            assert token > lease.token
             lease.token, lease.owner, lease.until = token, owner, now + lasting
             self.claims.append(Claim(queue, name, token, None))
 
