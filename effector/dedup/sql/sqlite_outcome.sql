@@ -1,0 +1,1 @@
+SELECT status, result FROM records WHERE intent_id = ?
