@@ -111,10 +111,13 @@ class EventLog(Protocol):
         """
         ...
 
-    def read(self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False) -> Iterator[StoredEvent]:
+    def read(
+        self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False, payloads: bool = True
+    ) -> Iterator[StoredEvent]:
         """Events of one stream with ``after < version <= upto``, oldest first unless ``backwards``; ``limit`` counts in reading order.
 
-        Streams: memory stays bounded however long the history is. A stream that does not exist is empty.
+        Streams: memory stays bounded however long the history is. A stream that does not exist is empty. Without
+        ``payloads`` every ``data`` is empty, and none is fetched from where they are kept.
         """
         ...
 
@@ -127,11 +130,18 @@ class EventLog(Protocol):
         ...
 
     def read_all(
-        self, *, after: int = 0, upto: int | None = None, types: Iterable[str] = (), categories: Iterable[str] = (), limit: int | None = None
+        self,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        types: Iterable[str] = (),
+        categories: Iterable[str] = (),
+        limit: int | None = None,
+        payloads: bool = True,
     ) -> Iterator[StoredEvent]:
         """The whole log in commit order with ``after < position <= upto``; empty filters let everything through.
 
-        Never shows an event before all earlier ones are visible.
+        Never shows an event before all earlier ones are visible. ``payloads`` as in ``read``.
         """
         ...
 

@@ -165,10 +165,12 @@ class MemoryLog:
 
     # Reading. What a read covers is fixed when it is asked for; lists only grow, so walking them needs no lock.
 
-    def read(self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False) -> Iterator[StoredEvent]:
+    def read(
+        self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False, payloads: bool = True
+    ) -> Iterator[StoredEvent]:
         events, places = self._range(stream, after, upto)
         chosen = reversed(places) if backwards else iter(places)
-        return map(events.__getitem__, islice(chosen, limit))
+        return _with(payloads, map(events.__getitem__, islice(chosen, limit)))
 
     def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
         events, places = self._range(stream, after, upto)
@@ -179,14 +181,21 @@ class MemoryLog:
             return {name: _rows(self._streams[name].events[max(version, EMPTY) + 1 :] if name in self._streams else []) for name, version in after.items()}
 
     def read_all(
-        self, *, after: int = 0, upto: int | None = None, types: Iterable[str] = (), categories: Iterable[str] = (), limit: int | None = None
+        self,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        types: Iterable[str] = (),
+        categories: Iterable[str] = (),
+        limit: int | None = None,
+        payloads: bool = True,
     ) -> Iterator[StoredEvent]:
         with self._gate:
             end = len(self._events)
         events = self._events
         found = map(events.__getitem__, range(max(after, 0), end if upto is None else min(end, upto)))
         wanted = _filter(frozenset(types), frozenset(categories))
-        return islice(found if wanted is None else filter(wanted, found), limit)
+        return _with(payloads, islice(found if wanted is None else filter(wanted, found), limit))
 
     def head(self, stream: str) -> int:
         with self._gate:
@@ -236,6 +245,10 @@ class MemoryLog:
                 return (), range(0)
             end = len(found.events)
             return found.events, range(max(after, EMPTY) + 1, end if upto is None else min(end, upto + 1))
+
+
+def _with(payloads: bool, events: Iterator[StoredEvent]) -> Iterator[StoredEvent]:
+    return events if payloads else (event._replace(data=b"") for event in events)
 
 
 def _rows(events: Iterable[StoredEvent]) -> list[Row]:

@@ -11,6 +11,7 @@ order is that of its versions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -35,7 +36,6 @@ _FILTERED_VALUES: Final = 4
 _STREAMS_AT_ONCE: Final = 256
 _NAMES_AT_ONCE: Final = 1_000
 _DATA_IN_EVENT: Final = 6
-_EVENT_DATA: Final = {True: "data", False: "''::bytea"}
 #: What ``StoredEvent._make`` does, without its check of the length.
 to_event: Final = cast("Callable[[Sequence[Any]], StoredEvent]", partial(tuple.__new__, StoredEvent))
 
@@ -51,14 +51,14 @@ class _Shape:
     payloads: bool = True
 
 
-def _events(name: str, *, backwards: bool, payloads: bool) -> _Shape:
-    sql = statement(name).replace(":data", _EVENT_DATA[payloads])
-    return _Shape(sql, version=2, content=_DATA_IN_EVENT, backwards=backwards, payloads=payloads)
+def _selected(name: str, payloads: bool) -> str:
+    """The statement ``name``, with an empty payload in place of each when they are not asked for."""
+    return statement(name) if payloads else re.sub(r"\b(e\.)?data\b", "''::bytea", statement(name))
 
 
 _ROWS: Final = _Shape(statement("read_rows"), version=0, content=3)
 _EVENTS: Final = {
-    (backwards, payloads): _events("read_backwards" if backwards else "read_forwards", backwards=backwards, payloads=payloads)
+    (backwards, payloads): _Shape(_selected("read_backwards" if backwards else "read_forwards", payloads), 2, _DATA_IN_EVENT, backwards, payloads)
     for backwards in (False, True)
     for payloads in (False, True)
 }
@@ -179,7 +179,7 @@ class Reader:
             done = len(rows) < size
 
     def _all(self, after: int, end: int, limit: int | None, payloads: bool) -> Iterator[list[Any]]:
-        sql = statement("read_all").replace(":data", "e." + _EVENT_DATA[True] if payloads else _EVENT_DATA[False])
+        sql = _selected("read_all", payloads)
         pace = _Pace(_DATA_IN_EVENT, limit)
         while after < end:
             size = pace.size
@@ -192,7 +192,7 @@ class Reader:
             after = rows[-1][0]
 
     def _filtered(self, filters: str, values: list[Any], after: int, end: int, limit: int | None, payloads: bool) -> Iterator[list[Any]]:
-        sql = statement("read_all_filtered").replace(":data", "e." + _EVENT_DATA[True] if payloads else _EVENT_DATA[False]).replace(":filters", filters)
+        sql = _selected("read_all_filtered", payloads).replace(":filters", filters)
         pace = _Pace(_DATA_IN_EVENT, limit)
         while after < end:
             found = self._database.rows(statement("find_edge"), (after, end, _WINDOW - 1))

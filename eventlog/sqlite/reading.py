@@ -5,6 +5,7 @@ What a read covers is fixed when it is asked for, and its first chunk is fetched
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -42,11 +43,20 @@ class _Shape:
     #: Whether the stream's name is its first parameter.
     named: bool
     backwards: bool = False
+    payloads: bool = True
 
 
 _ROWS: Final = _Shape("read_rows", version=0, content=3, named=False)
-_FORWARDS: Final = _Shape("read_forwards", version=2, content=_DATA_IN_EVENT, named=True)
-_BACKWARDS: Final = _Shape("read_backwards", version=2, content=_DATA_IN_EVENT, named=True, backwards=True)
+_EVENTS: Final = {
+    (backwards, payloads): _Shape("read_backwards" if backwards else "read_forwards", 2, _DATA_IN_EVENT, True, backwards, payloads)
+    for backwards in (False, True)
+    for payloads in (False, True)
+}
+
+
+def _selected(name: str, payloads: bool) -> str:
+    """The statement ``name``, with an empty payload in place of each when they are not asked for."""
+    return statement(name) if payloads else re.sub(r"\b(e\.)?data\b", "x''", statement(name))
 
 
 class Reader:
@@ -55,8 +65,8 @@ class Reader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, stream: str, after: int, upto: int | None, limit: int | None, backwards: bool) -> Iterator[StoredEvent]:
-        chunks = self._walk(_BACKWARDS if backwards else _FORWARDS, stream, after, upto, limit)
+    def read(self, stream: str, after: int, upto: int | None, limit: int | None, backwards: bool, payloads: bool = True) -> Iterator[StoredEvent]:
+        chunks = self._walk(_EVENTS[backwards, payloads], stream, after, upto, limit)
         return islice((event for chunk in chunks for event in map(to_event, chunk)), limit)
 
     def rows(self, stream: str, after: int, upto: int | None) -> Iterator[Sequence[Row]]:
@@ -75,13 +85,15 @@ class Reader:
             rows.sort(key=itemgetter(0))
         return found
 
-    def read_all(self, after: int, upto: int | None, types: Iterable[str], categories: Iterable[str], limit: int | None) -> Iterator[StoredEvent]:
+    def read_all(
+        self, after: int, upto: int | None, types: Iterable[str], categories: Iterable[str], limit: int | None, payloads: bool = True
+    ) -> Iterator[StoredEvent]:
         end = self.last_position() if upto is None else min(upto, self.last_position())
         wanted_types = list(dict.fromkeys(types))
         wanted_categories = list(dict.fromkeys(categories))
         filters = f"AND e.type IN ({marks(len(wanted_types))})" if wanted_types else ""
         filters += f" AND s.category IN ({marks(len(wanted_categories))})" if wanted_categories else ""
-        sql = statement("read_all").replace(":filters", filters)
+        sql = _selected("read_all", payloads).replace(":filters", filters)
         return islice(self._all(sql, max(after, 0), end, [*wanted_types, *wanted_categories], limit), limit)
 
     def head(self, stream: str) -> int:
@@ -129,7 +141,7 @@ class Reader:
             return iter(())
         low, high = max(after, EMPTY), _NO_END if upto is None else min(upto, _NO_END)
         fixed = (stream, number) if shape.named else (number,)
-        rows, done = self._chunk(statement(shape.statement), (*fixed, low, high), shape.content, limit)
+        rows, done = self._chunk(_selected(shape.statement, shape.payloads), (*fixed, low, high), shape.content, limit)
         if done:
             return iter((rows,) if rows else ())
         if high == _NO_END and not shape.backwards:
@@ -137,7 +149,7 @@ class Reader:
         return self._rest(shape, fixed, low, high, rows)
 
     def _rest(self, shape: _Shape, fixed: tuple[Any, ...], low: int, high: int, rows: list[Any]) -> Iterator[list[Any]]:
-        sql = statement(shape.statement)
+        sql = _selected(shape.statement, shape.payloads)
         while rows:
             yield rows
             if shape.backwards:

@@ -41,8 +41,10 @@ class SqliteLog:
     def append_batch(self, requests: Sequence[AppendRequest]) -> list[Outcome]:
         return self._appender.append_batch(requests)
 
-    def read(self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False) -> Iterator[StoredEvent]:
-        return self._reader.read(stream, after, upto, limit, backwards)
+    def read(
+        self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False, payloads: bool = True
+    ) -> Iterator[StoredEvent]:
+        return self._reader.read(stream, after, upto, limit, backwards, payloads)
 
     def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
         return self._reader.rows(stream, after, upto)
@@ -51,9 +53,16 @@ class SqliteLog:
         return self._reader.rows_of(after)
 
     def read_all(
-        self, *, after: int = 0, upto: int | None = None, types: Iterable[str] = (), categories: Iterable[str] = (), limit: int | None = None
+        self,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        types: Iterable[str] = (),
+        categories: Iterable[str] = (),
+        limit: int | None = None,
+        payloads: bool = True,
     ) -> Iterator[StoredEvent]:
-        return self._reader.read_all(after, upto, types, categories, limit)
+        return self._reader.read_all(after, upto, types, categories, limit, payloads)
 
     def head(self, stream: str) -> int:
         return self._reader.head(stream)

@@ -102,6 +102,20 @@ def whole_log_with_filters(maker: StoreMaker) -> None:
             assert wanted == got, f"after={after} upto={upto} types={types} categories={categories} limit={limit}"
 
 
+def payloads_only_when_asked_for(maker: StoreMaker) -> None:
+    """Without ``payloads`` a read gives the same events with empty data, in every direction and with every filter, small and large."""
+    with fresh(maker) as log:
+        log.append_batch([request(f"bare-{number % 2}", event(bytes(size), f"kind.{number % 3}")) for number, size in enumerate((0, 1, 200_000) * 4)])
+        for backwards in (False, True):
+            whole = log.read("bare-0", backwards=backwards)
+            assert [found._replace(data=b"") for found in whole] == list(log.read("bare-0", backwards=backwards, payloads=False))
+        for types, categories in (((), ()), (("kind.1",), ()), ((), ("bare",)), (("kind.2",), ("bare",))):
+            bare = list(log.read_all(types=types, categories=categories, payloads=False))
+            assert [found._replace(data=b"") for found in log.read_all(types=types, categories=categories)] == bare
+            assert {b""} == {found.data for found in bare}
+        assert {0, 1, 200_000} == {len(found.data) for found in log.read_all()}
+
+
 def names_by_prefix(maker: StoreMaker) -> None:
     """``streams`` takes a prefix literally, whatever characters it holds, and gives names in code point order."""
     with fresh(maker) as log:
@@ -185,6 +199,7 @@ CHECKS = (
     ranges_of_one_stream,
     tails_of_many_streams,
     whole_log_with_filters,
+    payloads_only_when_asked_for,
     names_by_prefix,
     streams_differ_by_every_character,
     empty_log,
