@@ -22,6 +22,7 @@ from ..eventlog.console import COULD_NOT, INTERRUPTED, OK, masked, writing
 from ..eventlog.log import EventLog
 from ..eventlog.owners import this_process
 from ..eventlog.printing import note, one_line
+from ..eventlog.watching import watching
 from .inputs import InputFile
 from .measures import EffectorSettings
 from .outage import Outage
@@ -89,7 +90,7 @@ class Serving:
                 held.callback(file.close)
             process = self._process(app, log)
             began, first = time.monotonic(), log.last_position()
-            with shown(file, until_idle=self.until_idle) as self._view, self._watching(process):
+            with shown(file, until_idle=self.until_idle) as self._view, self._watching(process), watching(log, self._held_back):
                 asyncio.run(self._serve(process, file))
             summary = Summary.of(log, first, process.owner, process.progress, file, self._boundaries["model.answered"], time.monotonic() - began)
         for each in process.progress.refused[:_MOST_TOLD]:
@@ -171,6 +172,10 @@ class Serving:
         if now - self._troubles.get(text, -_SAME_AGAIN) >= _SAME_AGAIN:
             self._troubles[text] = now
             self._say(masked(one_line(text, 2_000)))
+
+    def _held_back(self, text: str) -> None:
+        """Said by the store itself, in a thread of its own."""
+        self._say(masked(one_line(text, 2_000)))
 
     def _exit_code(self, summary: Summary, file: InputFile | None) -> int:
         if self._signal == signal.SIGINT:
