@@ -131,6 +131,10 @@ def settings(address: Address, *, read_only: bool, durable: bool) -> dict[str, A
         # The order of the log rests on it: each statement of an append must see what was committed before that statement.
         "default_transaction_isolation": "read\\ committed",
         "jit": "off",
+        # Every statement looks rows up by an index, and its plan is kept while tables grow. One made for an empty table must be right for a full one.
+        "enable_seqscan": "off",
+        "enable_hashjoin": "off",
+        "enable_mergejoin": "off",
     }
     if read_only:
         ours["default_transaction_read_only"] = "on"

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 from ..clock import Clock
+from ..events import NewEvent, Row, StoredEvent
+from ..log import Appended, AppendRequest, Duplicate, Outcome, StreamAppend, Wake
+from ..versions import ExpectedVersion
+from .append import Appender
 from .connection import Database
+from .keeping import PostgresCheckpoints, PostgresSnapshots
+from .reading import Reader
+from .schedule import PostgresSchedule
+from .views import PostgresViews
+from .waiting import Signal
 
 
 class PostgresLog:
@@ -12,7 +23,59 @@ class PostgresLog:
     def __init__(self, clock: Clock, database: Database) -> None:
         self.url = database.address.shown
         self.clock = clock
+        self.snapshots = PostgresSnapshots(database)
+        self.checkpoints = PostgresCheckpoints(database)
+        self.schedule = PostgresSchedule(database)
+        self.views = PostgresViews(database)
         self._database = database
+        self._signal = Signal(database.address, read_only=database.read_only)
+        self._reader = Reader(database)
+        self._appender = Appender(database, clock, self._reader, self._signal)
+
+    def append(self, stream: str, events: Sequence[NewEvent], expected: ExpectedVersion, *, wakes: Sequence[Wake] = ()) -> Appended | Duplicate:
+        (outcome,) = self._appender.append_batch([AppendRequest([StreamAppend(stream, events, expected, wakes)])])
+        if isinstance(outcome, Appended | Duplicate):
+            return outcome
+        raise outcome
+
+    def append_batch(self, requests: Sequence[AppendRequest]) -> list[Outcome]:
+        return self._appender.append_batch(requests)
+
+    def read(
+        self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False, payloads: bool = True
+    ) -> Iterator[StoredEvent]:
+        return self._reader.read(stream, after, upto, limit, backwards, payloads)
+
+    def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
+        return self._reader.rows(stream, after, upto)
+
+    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
+        return self._reader.rows_of(after)
+
+    def read_all(
+        self,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        types: Iterable[str] = (),
+        categories: Iterable[str] = (),
+        limit: int | None = None,
+        payloads: bool = True,
+    ) -> Iterator[StoredEvent]:
+        return self._reader.read_all(after, upto, types, categories, limit, payloads)
+
+    def head(self, stream: str) -> int:
+        return self._reader.head(stream)
+
+    def last_position(self) -> int:
+        return self._reader.last_position()
+
+    def streams(self, prefix: str = "") -> Iterator[str]:
+        return self._reader.streams(prefix)
+
+    def wait(self, after: int, timeout: float) -> bool:
+        return self._signal.wait(after, timeout, self._reader.last_position)
 
     def close(self) -> None:
+        self._signal.close()
         self._database.close()
