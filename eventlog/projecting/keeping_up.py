@@ -29,9 +29,14 @@ def catch_up(
     the checkpoint is ahead of the log.
     """
     reached, end = standing_of(log, projection)
+    _answer_to_the_name(log, projection)
+    return Run(log, projection, codec).through(reached, end if upto is None else min(upto, end), batch=batch, told=progress)
+
+
+def _answer_to_the_name(log: EventLog, projection: Projection) -> None:
+    """Make this version the live one if there is none."""
     if projection.name not in log.views.pointed():
         log.views.point(projection.name, projection.view, expected=None)
-    return Run(log, projection, codec).through(reached, end if upto is None else min(upto, end), batch=batch, told=progress)
 
 
 def rebuild(log: EventLog, projection: Projection, *, codec: Decoder | None = None, batch: int = 2_000, progress: Told = None) -> Progress:
@@ -94,12 +99,13 @@ def run_all(
 ) -> list[Ended]:
     """Follow with every projection, each in a thread of its own, so that one that stops holds up no other.
 
-    Ends when ``stop()`` is true or none is left; with ``until_idle`` when each has come to where the log was complete. A
-    ``RetryableError`` is tried again, ever more slowly; with ``until_idle`` it ends its projection once ``patience``
-    seconds have brought nothing. ``trouble`` is told of these and of what ends a projection, when it happens, from the
-    projection's thread. How each ended, in the order given.
+    Of the versions of a name that has no live one, the newest becomes it. Ends when ``stop()`` is true or none is left;
+    with ``until_idle`` when each has come to where the log was complete. A ``RetryableError`` is tried again, ever more
+    slowly; with ``until_idle`` it ends its projection once ``patience`` seconds have brought nothing. ``trouble`` is told
+    of these and of what ends a projection, when it happens, from the projection's thread. How each ended, in the order given.
     """
-    runners = [_Runner(log, each, codec, stop, until_idle, poll, batch, patience, trouble) for each in projections]
+    newest = {each.name: each for each in sorted(projections, key=lambda each: each.version)}
+    runners = [_Runner(log, each, codec, stop, until_idle, poll, batch, patience, trouble, newest[each.name] is each) for each in projections]
     threads = [threading.Thread(target=runner.run, name=f"projection {runner.projection.view}", daemon=True) for runner in runners]
     for thread in threads:
         thread.start()
@@ -121,6 +127,8 @@ class _Runner:
     batch: int
     patience: float
     trouble: Callable[[Projection, Exception], None] | None
+    #: Whether it becomes the live version when there is none.
+    may_be_live: bool
     progress: Progress = attrs.field(factory=Progress, init=False)
     error: BaseException | None = attrs.field(default=None, init=False)
 
@@ -162,7 +170,10 @@ class _Runner:
         def told(now: Progress) -> None:
             self.progress = Progress(now.position, before.handled + now.handled, before.parked + now.parked)
 
-        done = catch_up(self.log, self.projection, codec=self.codec, batch=self.batch, progress=told)
+        reached, end = standing_of(self.log, self.projection)
+        if self.may_be_live:
+            _answer_to_the_name(self.log, self.projection)
+        done = Run(self.log, self.projection, self.codec).through(reached, end, batch=self.batch, told=told)
         moved = done.position > before.position
         told(done)
         return moved

@@ -50,6 +50,16 @@ def test_one_that_stops_holds_up_no_other(maker: StoreMaker) -> None:
         assert b"4" == log.views.read("bad").get("a-1")
 
 
+def test_the_newest_version_answers_to_a_name_that_none_does(maker: StoreMaker) -> None:
+    with fresh(maker) as log:
+        filled(log, 2)
+        wanted = [Projection("p", count), Projection("p", count, version=3), Projection("p", count, version=2)]
+        for _ in range(2):
+            run_all(log, wanted, stop=never, until_idle=True)
+            assert {"p": "p@v3"} == log.views.pointed()
+            wanted.append(Projection("p", count, version=4))
+
+
 def test_the_others_follow_on_after_one_has_stopped(maker: StoreMaker) -> None:
     with fresh(maker) as log:
         filled(log, 10)
