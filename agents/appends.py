@@ -22,18 +22,14 @@ from ..eventlog.versions import ANY
 from . import facts
 from .intents import fact_id, input_event_id, settlement_event_id
 from .lifecycle import ActivationState, IntentState
+from .queues import CHECKPOINT as CHECKPOINT  # noqa: PLC0414 - workers find it here
+from .queues import EFFECTS as EFFECTS  # noqa: PLC0414 - workers find it here
+from .queues import RETRIES as RETRIES  # noqa: PLC0414 - workers find it here
+from .queues import TURNS as TURNS  # noqa: PLC0414 - workers find it here
 from .requests import TurnEnd
 from .run import Activation, RunState, next_attention
 from .streams import Folder, StreamState
 
-TURNS: Final = "turn"
-"""The queue in which streams wait for a worker."""
-RETRIES: Final = "retry"
-"""Not waited in: holds the streams whose failed turn will be tried again, so that "is anything left to do?" is one question."""
-EFFECTS: Final = "effect"
-"""The queue whose leases decide which effector carries out a stream's intents."""
-CHECKPOINT: Final = "effector"
-"""How the checkpoints of effectors are named: this, or this and their categories behind colons."""
 _NEVER: Final = 2**62
 """A version that no stream has."""
 

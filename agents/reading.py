@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..eventlog.codec import Codec
 from .facts import Failure
 from .failures import failure_of
-from .requests import NeedRead
+
+if TYPE_CHECKING:
+    from .requests import NeedRead
 
 
 async def run_read(need: NeedRead, codec: Codec) -> tuple[Any, Failure | None]:

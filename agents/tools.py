@@ -23,6 +23,8 @@ from .errors import ArgumentRefused, DefinitionError, UnknownTool, WrongToolKind
 F = TypeVar("F", bound=Callable[..., Any])
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
 _INTENT: Final = "intent"
+DEFAULT_TIMEOUT: Final = timedelta(seconds=60)
+"""What a tool gets that names no timeout. This very object: an effector may be told another length for such tools."""
 Reconcile = Callable[..., Any]
 
 
@@ -60,7 +62,7 @@ class Tool:
     #: Running it twice with the same intent id does no harm.
     idempotent: bool = False
     #: Wall-clock limit of one attempt.
-    timeout: timedelta = timedelta(seconds=60)
+    timeout: timedelta = DEFAULT_TIMEOUT
     #: Asked after a crash in mid-call whether the effect happened: ``(IntentInfo, **args) -> value | None``.
     reconcile: Reconcile | None = None
     #: Names of the parameters a caller may give.
@@ -86,7 +88,7 @@ def tool(
     description: str | None = None,
     side_effect: bool = False,
     idempotent: bool = False,
-    timeout: timedelta = timedelta(seconds=60),
+    timeout: timedelta = DEFAULT_TIMEOUT,
     reconcile: Reconcile | None = None,
 ) -> Callable[[F], Tool]: ...
 def tool(
@@ -97,7 +99,7 @@ def tool(
     description: str | None = None,
     side_effect: bool = False,
     idempotent: bool = False,
-    timeout: timedelta = timedelta(seconds=60),
+    timeout: timedelta = DEFAULT_TIMEOUT,
     reconcile: Reconcile | None = None,
 ) -> Any:
     """Make a tool of a function whose parameters are all annotated.

@@ -12,8 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
-from ..agents.appends import CHECKPOINT, EFFECTS, TURNS
 from ..agents.committer import Committer
+from ..agents.queues import CHECKPOINT, EFFECTS, TURNS
 from ..agents.tools import Tool, ToolSet
 from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
@@ -64,6 +64,7 @@ class Effector:
         self._draining = asyncio.Lock()
         self._lanes: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
         self._fresh: dict[str, Claim] = {}
+        self._gone: set[Claim] = set()
         self._calls: dict[Claim, tuple[Pending, float]] = {}
         self._appending = 0
         self._busy_until: dict[str, int] = {}
@@ -76,6 +77,11 @@ class Effector:
     def active(self) -> int:
         """Keys in flight now."""
         return len(self._lanes)
+
+    @property
+    def calling(self) -> int:
+        """Calls of users' code under way."""
+        return len(self._calls)
 
     @property
     def open(self) -> int:
@@ -175,7 +181,7 @@ class Effector:
             task = asyncio.create_task(self._lane(outbox, claim))
             self._lanes[stream] = (claim, task)
             # By the loop, and not at the lane's end: a cancellation may meet the lane anywhere, in its last await too.
-            task.add_done_callback(functools.partial(self._left, stream))
+            task.add_done_callback(functools.partial(self._left, claim))
         return True
 
     def _next(self, outbox: Outbox, stream: str) -> Pending | None:
@@ -224,13 +230,14 @@ class Effector:
         for claim in claims:
             self._watching.handed_back(claim.name)
 
-    def _left(self, stream: str, task: asyncio.Task[None]) -> None:
-        """The lane of ``stream`` is over, in whatever way."""
-        entry = self._lanes.get(stream)
+    def _left(self, claim: Claim, task: asyncio.Task[None]) -> None:
+        """The lane of this claim is over, in whatever way."""
+        entry = self._lanes.get(claim.name)
         if entry is not None and entry[1] is task:
-            del self._lanes[stream]
+            del self._lanes[claim.name]
+        self._gone.discard(claim)
         if not task.cancelled() and (problem := task.exception()) is not None:
-            self._on_error(f"carrying out intents of {stream}", problem)
+            self._on_error(f"carrying out intents of {claim.name}", problem)
         self._wakeup.set()
 
     async def _carry_out(self, claim: Claim, pending: Pending) -> None:
@@ -301,8 +308,7 @@ class Effector:
             self._appending -= 1
         self._watching.beat(APPENDS)
         if isinstance(outcome, LeaseLost):
-            self.counts.stale += 1
-            self._watching.lost(claim.name, pending)
+            self._lose(claim, pending)
         if isinstance(outcome, LogError):
             raise outcome
 
@@ -312,6 +318,13 @@ class Effector:
             await _in_thread(lambda: self._log.checkpoints.save(self._checkpoint_name, position))
             self._saved = position
             self._boundary("checkpointed", "")
+
+    def _lose(self, claim: Claim, pending: Pending | None) -> None:
+        """The claim is somebody else's; an append or the renewal heard of it first, and it counts once."""
+        if claim not in self._gone:
+            self._gone.add(claim)
+            self.counts.stale += 1
+            self._watching.lost(claim.name, pending)
 
     async def _save(self) -> None:
         while True:
@@ -330,8 +343,7 @@ class Effector:
                     del self._fresh[claim.name]
                 entry = self._lanes.get(claim.name)
                 if entry is not None and entry[0].token == claim.token:
-                    self.counts.stale += 1
-                    self._watching.lost(claim.name, None)
+                    self._lose(claim, self._calls[claim][0] if claim in self._calls else None)
                     entry[1].cancel()
             self._watching.beat("renewals")
             await asyncio.sleep(self.settings.lease / SECOND / 3)
@@ -363,6 +375,8 @@ class Effector:
         running = [task for _, task in self._lanes.values()]
         if running:
             await asyncio.wait(running, timeout=max(0.0, deadline - loop.time()))
+        for pending, _ in self._calls.values():
+            self._watching.left(pending)
         try:
             async with asyncio.timeout(_LAST):
                 if self._outbox is not None:

@@ -21,9 +21,9 @@ from ..agents.worker import Worker, WorkerSettings
 from ..eventlog.errors import LogUnavailable
 from ..eventlog.events import NewEvent
 from ..eventlog.log import AppendRequest, EventLog
-from ..eventlog.owners import is_dead
 from .effector import Effector
 from .measures import EffectorSettings
+from .neighbours import evict_dead
 from .outage import Outage
 
 
@@ -87,7 +87,7 @@ class Process:
         # A thread for everything that may block at once: a dozen slow tools must not hold up the renewal of leases (S-6.7).
         threads = self.worker_settings.concurrency + self.effector_settings.concurrency + 8
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="eventlog"))
-        self._evict_dead()
+        evict_dead(self.log)
         committer = Committer(self.log, after_commit=self._committed)
         self._worker = Worker(
             self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self._trouble
@@ -122,14 +122,6 @@ class Process:
                 raise problem
         return self.progress
 
-    def _evict_dead(self) -> None:
-        """End the leases of processes that died on this machine; only a store whose users are all on it can know."""
-        if not self.log.url.startswith(("sqlite:", "memory:")):
-            return
-        for owner in self.log.schedule.owners():
-            if is_dead(owner):
-                self.log.schedule.evict(owner)
-
     async def _until(
         self,
         parts: list[asyncio.Task[None]],
@@ -144,7 +136,7 @@ class Process:
             if loop.time() - looked > 1.0:
                 looked = loop.time()
                 try:
-                    await loop.run_in_executor(None, self._evict_dead)
+                    await loop.run_in_executor(None, evict_dead, self.log)
                 except LogUnavailable as problem:
                     self._trouble("looking for dead owners", problem)
             waited = [*parts, stopping, *([feeding] if feeding and not feeding.done() else [])]

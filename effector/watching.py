@@ -50,6 +50,9 @@ class Watching:
     def abandoned(self, pending: Pending, seconds: float) -> None:
         """A tool went on ``seconds`` past its timeout, deaf to its cancellation; the key is left to its lease."""
 
+    def left(self, pending: Pending) -> None:
+        """The effector stops, and the tool was not over within the grace; the key is left to its lease (S-6.7)."""
+
 
 class Everyone(Watching):
     """Tells several listeners, in order."""
@@ -100,3 +103,7 @@ class Everyone(Watching):
     def abandoned(self, pending: Pending, seconds: float) -> None:
         for each in self._listeners:
             each.abandoned(pending, seconds)
+
+    def left(self, pending: Pending) -> None:
+        for each in self._listeners:
+            each.left(pending)

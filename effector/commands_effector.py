@@ -1,0 +1,21 @@
+"""``eventlog effector``: its options; what it does is in ``replica``."""
+
+from __future__ import annotations
+
+import click
+
+from .settings import options
+
+
+@click.command()
+@options
+@click.option("--until-idle", is_flag=True, hidden=True, envvar="EFFECTOR_UNTIL_IDLE", help="End when every intent has its outcome.")
+def effector(until_idle: bool, **given: str | None) -> int:
+    """Carry out intents in a process of its own, one of any number of replicas.
+
+    It needs the tools alone: no agent runs here. Every option also reads an environment variable. It serves until SIGTERM or
+    ^C: once lets running tools end, twice stops at once. Health and metrics are served over HTTP, log lines go to stderr.
+    """
+    from .replica import serve
+
+    return serve(given, until_idle=until_idle)

@@ -1,0 +1,270 @@
+"""One replica: ``eventlog effector`` on a log, from its configuration to its exit code.
+
+It loads tools and nothing that decides: no worker, no turn, no model client, no bus that it was not told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from types import FrameType
+from typing import Any, Final
+
+import attrs
+import click
+
+from ..agents.committer import Committer
+from ..eventlog.clock import MILLISECOND
+from ..eventlog.console import INTERRUPTED, OK, CouldNot, masked
+from ..eventlog.errors import InvalidUrl, LogError
+from ..eventlog.log import EventLog
+from ..eventlog.opening import open_log
+from ..eventlog.owners import this_process
+from .effector import Effector
+from .health import HealthServer
+from .keeping import APPENDS, PARTS
+from .logs import LogLines, fault, logger
+from .measures import EffectorSettings
+from .neighbours import is_local
+from .settings import Settings, SettingsRefused, named
+from .side_parts import SideParts
+from .supervision import LOOP, Supervisor, Watchdog
+from .tool_registry import Registry, load_registry
+from .watching import Everyone, Watching
+
+_THREADS: Final = 32
+_PREFIX: Final = "intentlog-log"
+_QUIET: Final = 60.0
+"""Seconds without a sign of life after which a part counts as stuck, unless it is said otherwise."""
+_LAST: Final = 3.0
+"""Seconds that threads and futures may take to end at last."""
+
+
+def prepare(given: Mapping[str, str | None]) -> tuple[Settings, Registry, EventLog]:
+    """Everything that may be wrong with a configuration, looked at before anything runs.
+
+    Raises ``SettingsRefused`` with all of it, and ``LogError`` when only the log cannot be opened now.
+    """
+    settings, problems = Settings.read(given)
+    registry, log, unopened = None, None, None
+    if settings.registry:
+        try:
+            registry = load_registry(settings.registry, timedelta(milliseconds=settings.tool_timeout_ms))
+            problems += settings.tool_problems({each.name: each.timeout for each in registry.tools})
+        except Exception as problem:  # a module of the user's may raise anything
+            said = problem.format_message() if isinstance(problem, click.ClickException) else f"{type(problem).__name__}: {problem}"
+            problems.append(f"{named('registry')}: {said}")
+    problems += _not_there(settings)
+    if settings.from_log and not settings.log_url.startswith("memory:"):
+        try:
+            log = open_log(settings.log_url, create=False)
+        except InvalidUrl as problem:
+            problems.append(f"{named('log')}: {problem}")
+        except LogError as problem:
+            unopened = problem
+    if problems or registry is None:
+        if log is not None:
+            log.close()
+        raise SettingsRefused(problems)
+    if unopened is not None:
+        raise unopened
+    assert log is not None
+    return settings, registry, log
+
+
+def _not_there(settings: Settings) -> Iterator[str]:
+    """What is asked for and not installed."""
+    if not settings.from_log:
+        yield f"{named('intents_from')}: no source here understands {settings.intents_from}; it must be eventlog: or eventlog:URL"
+    if settings.verify_intents != "off":
+        yield f"{named('verify_intents')}: intents on the log carry no signatures that this version verifies; it must be off"
+    if settings.traces == "otlp":
+        try:
+            import opentelemetry.exporter.otlp.proto.http
+            import opentelemetry.sdk.trace  # noqa: F401
+        except ImportError:
+            yield f"{named('traces')}: OpenTelemetry is not installed. pip install 'intentlog[otel]'"
+
+
+def serve(given: Mapping[str, str | None], *, until_idle: bool = False) -> int:
+    """Serve until a signal, or until every intent has its outcome; the exit code."""
+    settings, registry, log = prepare(given)
+    replica = Replica(settings, registry, log, until_idle=until_idle)
+    try:
+        with replica.heeding_signals():
+            asyncio.run(replica.serve())
+    finally:
+        log.close()
+    return INTERRUPTED if replica.signal == signal.SIGINT else OK
+
+
+@attrs.define(eq=False)
+class Replica:
+    """What one process serves with. Everything is handed in."""
+
+    settings: Settings
+    registry: Registry
+    log: EventLog
+    until_idle: bool = False
+    #: The first signal that asked for the end.
+    signal: int = attrs.field(default=0, init=False)
+    lines: Any = attrs.field(init=False)
+    owner: str = attrs.field(init=False)
+    _stop: Callable[[], None] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.owner = this_process(self.settings.owner)
+        self.lines = logger(self.settings.log_level, replica=self.settings.owner or str(os.getpid()))
+
+    async def serve(self) -> None:
+        """Serve, and leave nothing running that would keep the process from ending."""
+        loop = asyncio.get_running_loop()
+        pool = ThreadPoolExecutor(_THREADS, thread_name_prefix=_PREFIX)
+        loop.set_default_executor(pool)
+        supervisor = Supervisor(self.lines, self._quiet())
+        metrics, spans = self._metrics(), self._spans()
+        watching: list[Watching] = [supervisor, log_lines := LogLines(self.lines), *(each for each in (metrics, spans and spans[0]) if each)]
+        committer = Committer(self.log)
+        effector = Effector(
+            self.registry.codec,
+            self.registry.tools,
+            self.log,
+            owner=self.owner,
+            committer=committer,
+            categories=self.registry.categories,
+            settings=self._measures(),
+            on_error=log_lines.trouble,
+            watching=Everyone(watching),
+        )
+        health = HealthServer(lambda: supervisor.report() | {"open_intents": effector.open, "keys_in_flight": effector.active}, None)
+        if metrics is not None:
+            metrics.in_flight.set_function(lambda: effector.active)
+            health.metrics = lambda: metrics.exposed(supervisor)
+        side = SideParts(self.log, effector, supervisor, health, metrics)
+        url = self._begin_health(health)
+        side.address = (self.settings.health_host, int(url.rpartition(":")[2]))
+        watchdog = Watchdog(supervisor, loop, self.lines)
+        watchdog.start()
+        stop = self._stop = functools.partial(self._stopping, loop, supervisor, effector)
+        self.lines.info("serving", tools=sorted(each.name for each in self.registry.tools), log=masked(self.log.url), health=url, owner=self.owner)
+        beside = [asyncio.create_task(supervisor.keep(name, part)) for name, part in side.parts().items() if name in supervisor.parts]
+        if self.until_idle:
+            beside.append(asyncio.create_task(supervisor.keep("idle", functools.partial(side.idle, stop))))
+        if self.signal:  # it came before there was anything to stop
+            stop()
+        try:
+            await effector.run(supervisor.keep)
+        finally:
+            supervisor.stop()
+            watchdog.stop()
+            health.stop()
+            await self._end(beside, committer, pool, spans and spans[1])
+
+    async def _end(self, beside: list[asyncio.Task[None]], committer: Committer, pool: ThreadPoolExecutor, provider: Any) -> None:
+        """Let everything end; whatever is deaf, or waits for a store that does not answer, ends with the process."""
+        loop = asyncio.get_running_loop()
+        for each in beside:
+            each.cancel()
+        current = asyncio.current_task()
+        rest = [each for each in asyncio.all_tasks() if each is not current]
+        for each in rest:
+            each.cancel()
+        deaf = (await asyncio.wait(rest, timeout=_LAST))[1] if rest else set()
+        ending = threading.Thread(target=_closed, args=(committer, pool, provider), daemon=True)
+        ending.start()
+        deadline = loop.time() + _LAST
+        while ending.is_alive() and loop.time() < deadline:  # noqa: ASYNC110 - threads end without a word
+            await asyncio.sleep(0.01)
+        self.lines.info("stopped", signal=self.signal, clean=not deaf and not ending.is_alive())
+        if deaf or ending.is_alive():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED if self.signal == signal.SIGINT else OK)
+
+    def _measures(self) -> EffectorSettings:
+        s = self.settings
+        return EffectorSettings(
+            concurrency=s.max_concurrent_partitions,
+            lease=s.lease_ms * MILLISECOND,
+            poll=s.poll_ms / 1000,
+            grace=s.grace_ms / 1000,
+            hold_unknown=s.unknown_tools == "hold",
+        )
+
+    def _quiet(self) -> dict[str, float]:
+        quiet = dict.fromkeys((*PARTS, APPENDS, "news", "horizon"), _QUIET + self.settings.poll_ms / 1000)
+        quiet |= {"renewals": _QUIET + self.settings.lease_ms / 3000, "health": 30.0, LOOP: 10.0}
+        if is_local(self.log):
+            quiet["neighbours"] = _QUIET
+        if self.until_idle:
+            quiet["idle"] = _QUIET
+        if not hasattr(self.log, "horizon"):
+            del quiet["horizon"]
+        return quiet
+
+    def _metrics(self) -> Any:
+        try:
+            from .metrics import Metrics
+        except ImportError as problem:
+            self.lines.warning("no metrics", **fault(problem), install="pip install 'intentlog[metrics]'")
+            return None
+        return Metrics((each.name for each in self.registry.tools), self.log.clock)
+
+    def _spans(self) -> Any:
+        if self.settings.traces == "off":
+            return None
+        from .tracing import Spans, otlp_provider
+
+        provider = otlp_provider(self.owner)
+        return Spans(provider), provider
+
+    def _begin_health(self, health: HealthServer) -> str:
+        host, port = self.settings.health_host, self.settings.health_port
+        try:
+            return health.start(host, port)
+        except OSError as problem:
+            raise CouldNot(
+                f"health cannot be served at {host}:{port}: {problem.strerror or problem}. Give another --health-port, or 0 for any free one."
+            ) from problem
+
+    def _stopping(self, loop: asyncio.AbstractEventLoop, supervisor: Supervisor, effector: Effector) -> None:
+        """From anywhere, a signal handler included."""
+
+        def stop() -> None:
+            self.lines.info("stopping", signal=self.signal, keys_in_flight=effector.active, calls=effector.calling)
+            supervisor.stop()
+            effector.stop()
+
+        loop.call_soon_threadsafe(stop)
+
+    @contextmanager
+    def heeding_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT end it in an orderly way; a second one at once. Not by the loop: a tool may hold that up."""
+        before = {number: signal.signal(number, self._heed) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _heed(self, number: int, _: FrameType | None) -> None:
+        if self.signal:
+            os._exit(128 + number)
+        self.signal = number
+        if self._stop is not None:
+            self._stop()
+
+
+def _closed(committer: Committer, pool: ThreadPoolExecutor, provider: Any) -> None:
+    if provider is not None:
+        provider.shutdown()
+    committer.close()
+    pool.shutdown(wait=True, cancel_futures=True)

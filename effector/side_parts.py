@@ -1,0 +1,88 @@
+"""What runs beside an effector in a process of its own: who wakes it, who looks after the dead, who sees that health is served."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from ..eventlog.clock import SECOND
+from ..eventlog.log import EventLog
+from .effector import Effector
+from .health import HealthServer
+from .keeping import Part
+from .neighbours import evict_dead
+from .supervision import LOOP, Supervisor
+
+_WAIT: Final = 0.5
+"""Seconds that the log is asked for news at once."""
+
+
+@attrs.define(eq=False)
+class SideParts:
+    """Every part is endless; the supervisor begins it again when it fails."""
+
+    log: EventLog
+    effector: Effector
+    supervisor: Supervisor
+    health: HealthServer
+    metrics: Any = None
+    #: Where health is served.
+    address: tuple[str, int] = ("127.0.0.1", 0)
+
+    def parts(self) -> dict[str, Part]:
+        """By the names they have in health."""
+        return {"news": self.news, "neighbours": self.neighbours, "health": self.serve_health, "horizon": self.horizon, LOOP: self.loop}
+
+    async def news(self) -> None:
+        """Wake the effector when something is appended, by whomever."""
+        in_thread = asyncio.get_running_loop().run_in_executor
+        after = await in_thread(None, self.log.last_position)
+        while True:
+            if await in_thread(None, self.log.wait, after, _WAIT):
+                after = await in_thread(None, self.log.last_position)
+                self.effector.wake()
+            self.supervisor.beat("news")
+
+    async def neighbours(self) -> None:
+        """End the leases of processes that died on this machine."""
+        await self._every(1.0, "neighbours", functools.partial(evict_dead, self.log))
+
+    async def horizon(self) -> None:
+        """How long the oldest open transaction has kept new events from being shown."""
+        await self._every(5.0, "horizon", self._ask_horizon)
+
+    def _ask_horizon(self) -> None:
+        held = self.log.horizon()  # type: ignore[attr-defined]
+        if self.metrics is not None:
+            self.metrics.horizon(0.0 if held is None else max(0.0, (self.log.clock() - held.since) / SECOND))
+
+    async def serve_health(self) -> None:
+        """Begin the server again when its thread has ended."""
+        while True:
+            if not self.health.alive:
+                self.health.start(*self.address)
+            self.supervisor.beat("health")
+            await asyncio.sleep(1.0)
+
+    async def loop(self) -> None:
+        """That the event loop turns."""
+        while True:
+            self.supervisor.beat(LOOP)
+            await asyncio.sleep(0.5)
+
+    async def idle(self, stop: Callable[[], None]) -> None:
+        """Stop when every intent has its outcome."""
+        while not await self.effector.idle():
+            self.supervisor.beat("idle")
+            await asyncio.sleep(0.02)
+        stop()
+
+    async def _every(self, seconds: float, name: str, call: Callable[[], None]) -> None:
+        while True:
+            await asyncio.get_running_loop().run_in_executor(None, call)
+            self.supervisor.beat(name)
+            await asyncio.sleep(seconds)
