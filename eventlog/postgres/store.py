@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..clock import Clock
 from ..events import NewEvent, Row, StoredEvent
@@ -15,6 +15,7 @@ from .reading import Reader
 from .schedule import PostgresSchedule
 from .views import PostgresViews
 from .waiting import Signal
+from .watchdog import HorizonHeld, Watching, horizon
 
 
 class PostgresLog:
@@ -75,6 +76,14 @@ class PostgresLog:
 
     def wait(self, after: int, timeout: float) -> bool:
         return self._signal.wait(after, timeout, self._reader.last_position)
+
+    def horizon(self) -> HorizonHeld | None:
+        """Who keeps committed events from being shown now; ``None`` while there are none such."""
+        return horizon(self._database)
+
+    def watch(self, on_trouble: Callable[[str], None]) -> Watching:
+        """Say who holds the log back for more than five seconds, every minute again, and when it is over, while the block lasts."""
+        return Watching(self._database, on_trouble)
 
     def close(self) -> None:
         self._signal.close()

@@ -12,14 +12,16 @@ from .hints import Courier
 
 #: Seconds between two looks at the log, at first and after nothing came for a while.
 EAGER: Final = 0.005
-IDLE: Final = 0.25
+IDLE: Final = 0.2
 _GROWTH: Final = 1.5
+#: Seconds between two looks when there is news that an older transaction still hides.
+_HIDDEN: Final = 0.005
 
 
 class Signal:
     """The commits of this object, the hints of others, and the threads that wait for one of them.
 
-    Nothing depends on a hint: every wait also looks by itself, often at first and then four times a second.
+    Nothing depends on a hint: every wait also looks by itself, often at first and then four or five times a second.
     """
 
     def __init__(self, address: Address, *, read_only: bool = False) -> None:
@@ -45,7 +47,7 @@ class Signal:
         pause = self._quiet[1] if self._quiet[0] == after else EAGER
         while True:
             news = self._news
-            if self._look(look, news) > after:
+            if self._look(look, news, pause / 4) > after:
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
@@ -55,10 +57,10 @@ class Signal:
                 pause = min(pause * _GROWTH, IDLE)
                 continue
             pause = EAGER
-            if self._look(look, self._news) > after:
+            if self._look(look, self._news, 0.0) > after:
                 return True
-            # An older transaction still hides it. More news may come as fast as appends do; looks must not.
-            time.sleep(min(EAGER, max(deadline - time.monotonic(), 0.0)))
+            # News may come as fast as appends do; looks must not.
+            time.sleep(min(_HIDDEN, max(deadline - time.monotonic(), 0.0)))
 
     def close(self) -> None:
         """Hang up, and wake everybody for the last time."""
@@ -75,12 +77,12 @@ class Signal:
         with self._changed:
             return self._changed.wait_for(lambda: self._news != news, timeout)
 
-    def _look(self, look: Callable[[], int], news: int) -> int:
-        """Where the log is: threads that wait together share a look that is only just over."""
+    def _look(self, look: Callable[[], int], news: int, age: float) -> int:
+        """Where the log is: a look that began ``age`` seconds ago will do for all threads that wait, unless there was news since."""
         asked = time.monotonic()
         with self._looking:
             began, known, seen = self._looked
-            if known < news or began < asked - EAGER / 2:
+            if known < news or began < asked - age:
                 began, known = time.monotonic(), self._news
                 seen = look()
                 self._looked = (began, known, seen)
