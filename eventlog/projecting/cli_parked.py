@@ -52,7 +52,7 @@ def _chosen_parked(log: EventLog, name: str | None, version: int | None) -> list
 
 
 def _event(log: EventLog, parked: ParkedEvent) -> StoredEvent | None:
-    return next(iter(log.read(parked.stream, after=parked.version - 1, upto=parked.version)), None)
+    return next(iter(log.read(parked.stream, after=parked.version - 1, upto=parked.version, payloads=False)), None)
 
 
 def _id(event: StoredEvent | None) -> str:

@@ -44,7 +44,7 @@ def compare(log: EventLog, left: str, right: str, *, examples: int = 20) -> Comp
     """
     pointed = log.views.pointed()
     views = pointed.get(left, left), pointed.get(right, right)
-    before = _positions(log, *views)
+    before = _positions(log, views)
     for view, position in zip(views, before, strict=True):
         if not position:
             raise ProjectionRefused(f"There is no view {view} to compare. eventlog projections list shows those there are.")
@@ -54,12 +54,12 @@ def compare(log: EventLog, left: str, right: str, *, examples: int = 20) -> Comp
         counts[kind] += 1
         if kind != "same" and len(found) < examples:
             found.append(row)
-    after = _positions(log, *views)
-    return Comparison(*views, *after, counts["same"], counts["different"], counts["left"], counts["right"], tuple(found), after != before)
+    after = _positions(log, views)
+    return Comparison(views[0], views[1], after[0], after[1], counts["same"], counts["different"], counts["left"], counts["right"], tuple(found), after != before)
 
 
-def _positions(log: EventLog, *views: str) -> tuple[int, ...]:
-    return tuple(log.checkpoints.load(view) for view in views)
+def _positions(log: EventLog, views: tuple[str, str]) -> tuple[int, int]:
+    return log.checkpoints.load(views[0]), log.checkpoints.load(views[1])
 
 
 def _walk(left: Iterator[tuple[str, bytes]], right: Iterator[tuple[str, bytes]]) -> Iterator[tuple[Literal["same", "different", "left", "right"], Row]]:

@@ -70,7 +70,7 @@ def lag_of(log: EventLog, standing: Standing) -> Lag:
     """Events that the view has yet to see, of the types it wants where its code is known; counted up to 100 000."""
     types = standing.declared.types if standing.declared is not None else ()
     count, oldest = 0, None
-    for event in log.read_all(after=standing.position, upto=standing.end, types=types, limit=_MOST_COUNTED + 1):
+    for event in log.read_all(after=standing.position, upto=standing.end, types=types, limit=_MOST_COUNTED + 1, payloads=False):
         count += 1
         oldest = event.recorded_at if oldest is None else oldest
     age = 0 if oldest is None else max(log.clock() - oldest, 0)

@@ -272,7 +272,7 @@ def test_looking_writes_nothing(views: Path) -> None:
 
 def test_lines_tell_how_far_it_is_where_nobody_watches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 100.0
-    monkeypatch.setattr(showing.time, "monotonic", lambda: now)
+    monkeypatch.setattr("time.monotonic", lambda: now)
     with showing.shown("sums@v2", 100, 300) as update:
         for passed, progress in ((1, Progress(150, 50)), (2, Progress(200, 100)), (4, Progress(250, 149, 1)), (7, Progress(300, 199, 1))):
             now = 100.0 + passed
