@@ -11,7 +11,11 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +30,8 @@ class Line:
     """One row of the table: a figure of ours beside somebody else's. Without ``bar`` it only informs."""
 
     bar_id: str
+    #: The store that was measured.
+    store: str
     what: str
     against: str
     ours: str
@@ -41,7 +47,7 @@ class Line:
     @property
     def key(self) -> str:
         """Its name in ``ratios.json``."""
-        return f"{self.bar_id} {self.what} / {self.against}"
+        return f"{self.bar_id} {self.store}, {self.what} / {self.against}"
 
     @property
     def met(self) -> bool | None:
@@ -57,9 +63,9 @@ class Absent:
 
     name: str
 
-    def line(self, bar_id: str, what: str, against: str, bar: float | None) -> Line:
+    def line(self, bar_id: str, store: str, what: str, against: str, bar: float | None) -> Line:
         """The row that says so."""
-        return Line(bar_id, what, against, "", "", bar=bar, note=f"{self.name} is not installed: make bench installs it")
+        return Line(bar_id, store, what, against, "", "", bar=bar, note=f"{self.name} is not installed: make bench installs it")
 
 
 class ContenderFailed(Exception):
@@ -71,15 +77,65 @@ def alone(contender: str, **arguments: Any) -> dict[str, Any]:
 
     Raises ``ContenderFailed`` when it fails or takes longer than 15 minutes.
     """
-    command = [sys.executable, "-m", "benchmarks.measuring", contender, json.dumps(arguments)]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        done = subprocess.run(_command(contender, arguments), cwd=ROOT, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except subprocess.TimeoutExpired as late:
         raise ContenderFailed(f"{contender} took longer than {_PATIENCE:.0f} s with {arguments}") from late
     if done.returncode != 0:
         raise ContenderFailed(f"{contender} with {arguments} ended with exit code {done.returncode}:\n{done.stderr[-2_000:]}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+def together(contenders: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Run several contenders at the same time, each in a fresh process; their results, in order.
+
+    Each of them calls ``ready`` when it has prepared itself, and goes on from there when all have. Raises ``ContenderFailed``.
+    """
+    with ExitStack() as held:
+        children = []
+        for contender, arguments in contenders:
+            said = held.enter_context(tempfile.TemporaryFile("w+"))
+            child = subprocess.Popen(_command(contender, arguments), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
+            children.append((child, said))
+            held.callback(child.kill)
+        late = threading.Timer(_PATIENCE, lambda: [child.kill() for child, _ in children])
+        held.callback(late.cancel)
+        late.start()
+        for child, _ in children:
+            assert child.stdout is not None
+            child.stdout.readline()
+        for child, _ in children:
+            assert child.stdin is not None
+            with suppress(BrokenPipeError):  # it has failed, and says why below
+                child.stdin.write("go\n")
+                child.stdin.flush()
+        results = []
+        for (child, said), (contender, arguments) in zip(children, contenders, strict=True):
+            with suppress(BrokenPipeError):
+                out, _ = child.communicate()
+            if child.returncode != 0:
+                said.seek(0)
+                raise ContenderFailed(f"{contender} with {dict(arguments)} ended with exit code {child.returncode}:\n{said.read()[-2_000:]}")
+            results.append(json.loads(out.splitlines()[-1]))
+        return results
+
+
+def ready() -> None:
+    """Of a contender that runs together with others: wait until all of them are."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def ready_at() -> dict[str, Any]:
+    """A contender that only says when it was ready, and when all were; seconds of a clock that all processes share."""
+    prepared = time.perf_counter()
+    ready()
+    return {"prepared": prepared, "went": time.perf_counter()}
+
+
+def _command(contender: str, arguments: Mapping[str, Any]) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.measuring", contender, json.dumps(arguments)]
 
 
 def in_turns(contenders: Mapping[str, Callable[[int], float]], rounds: int, told: Callable[[str], None]) -> dict[str, float]:

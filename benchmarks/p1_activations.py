@@ -1,12 +1,14 @@
-"""P1: durable activations a second, one worker process, SQLite with FULL sync.
+"""P1: durable activations a second, one worker process, every commit flushed (SQLite with FULL sync, PostgreSQL with fsync).
 
 Measured: inputs are recorded; 64 keys are in flight; each activation journals one model call (answered at once), stages
 one intent and suspends. The clock runs from the first lease to the last commit. Worker and batcher, no effector.
 
 Bound: the rows that the worker has just written, same bytes, into the same table with the same indexes beside the same
-recorded inputs: one ``executemany`` and one commit for every 100 activations. No lease, no wake-up, no agent.
+recorded inputs: one insert and one commit for every 100 activations (SQLite: ``executemany``; PostgreSQL: arrays and
+``unnest``). No lease, no wake-up, no agent.
 
-Rivals: LangGraph with SqliteSaver and DBOS on SQLite, each doing five recorded steps a unit on a fresh file.
+Rivals: LangGraph with SqliteSaver or PostgresSaver, and DBOS on the same store, each doing five recorded steps a unit in
+a fresh place.
 """
 
 from __future__ import annotations
@@ -15,37 +17,41 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 from intentlog.agents import App, Committer, Input, Worker, WorkerSettings
 from intentlog.eventlog import EventLog, open_log
-from intentlog.eventlog.sqlite.address import parse_address
-from intentlog.eventlog.sqlite.connection import Database
 
+from .bare import Raw, bare
 from .measuring import Absent, Line, alone, in_turns, installed
 from .sizes import Sizes, Told
+from .stores import Postgresql, Sqlite, Store
 from .workload import asked, make_app, record_inputs
 
+STORES: Final = (Sqlite.name, Postgresql.name)
 KEYS_IN_FLIGHT: Final = 64
 UNITS_A_COMMIT: Final = 100
 """Of the bound."""
 
 
-def lines(folder: Path, sizes: Sizes, told: Told) -> list[Line]:
+def lines(store: Store, sizes: Sizes, told: Told) -> list[Line]:
     """The rows of this bar."""
-    contenders: dict[str, Callable[[int], float]] = {"ours": partial(_ours, folder, sizes.activations), BOUND: partial(_bound, folder, sizes.activations)}
-    absent = {rival.name: Absent(rival.package) for rival in RIVALS if not installed(rival.package)}
-    for place, rival in enumerate(RIVALS):
+    contenders: dict[str, Callable[[int], float]] = {"ours": partial(_ours, store, sizes.activations), BOUND: partial(_bound, store, sizes.activations)}
+    rivals = RIVALS[store.name]
+    absent = {rival.name: Absent(rival.package) for rival in rivals if not installed(rival.package)}
+    for place, rival in enumerate(rivals):
         if rival.name not in absent:
-            contenders[rival.name] = partial(_rival, folder / f"rival{place}", sizes.rival_units, rival)
+            contenders[rival.name] = partial(_rival, store, f"p1-rival{place}", sizes.rival_units, rival)
     best = in_turns(contenders, sizes.rounds, told)
-    found = [_line(BOUND, best, BAR)]
-    for rival in RIVALS:
-        found.append(absent[rival.name].line("P1", _WHAT, rival.name, rival.bar) if rival.name in absent else _line(rival.name, best, rival.bar))
-    return found
+
+    def line(against: str, bar: float | None) -> Line:
+        if against in absent:
+            return absent[against].line("P1", store.name, _WHAT, against, bar)
+        return Line("P1", store.name, _WHAT, against, f"{best['ours']:,.0f}/s", f"{best[against]:,.0f}/s", best["ours"] / best[against], bar)
+
+    return [line(BOUND, BAR), *(line(rival.name, rival.bar) for rival in rivals)]
 
 
 @attrs.frozen
@@ -61,40 +67,45 @@ class Rival:
 
 BAR: Final = 0.4
 BOUND: Final = "the raw bound"
-RIVALS: Final = (
-    Rival("LangGraph SqliteSaver", "langgraph.checkpoint.sqlite", "rivals.langgraph_sqlite:units", {}, 60.0),
-    Rival("DBOS on SQLite", "dbos", "rivals.dbos_sqlite:units", {}, 35.0),
-    Rival("DBOS, switched to WAL", "dbos", "rivals.dbos_sqlite:units", {"wal": True}, None),
-)
+RIVALS: Final = {
+    Sqlite.name: (
+        Rival("LangGraph SqliteSaver", "langgraph.checkpoint.sqlite", "rivals.langgraph_units:sqlite", {}, 60.0),
+        Rival("DBOS on SQLite", "dbos", "rivals.dbos_units:sqlite", {}, 35.0),
+        Rival("DBOS, switched to WAL", "dbos", "rivals.dbos_units:sqlite", {"wal": True}, None),
+    ),
+    Postgresql.name: (
+        Rival("LangGraph PostgresSaver", "langgraph.checkpoint.postgres", "rivals.langgraph_units:postgresql", {}, 60.0),
+        Rival("DBOS on PostgreSQL", "dbos", "rivals.dbos_units:postgresql", {}, 35.0),
+    ),
+}
 _WHAT: Final = "durable activations"
 
 
-def _ours(folder: Path, units: int, turn: int) -> float:
-    return units / float(alone("p1_activations:ours", path=str(folder / f"ours{turn}.db"), units=units)["seconds"])
+def _ours(store: Store, units: int, turn: int) -> float:
+    return units / float(alone("p1_activations:ours", url=store.log(f"p1-ours{turn}"), units=units)["seconds"])
 
 
-def _bound(folder: Path, units: int, turn: int) -> float:
-    source, path = str(folder / f"ours{turn}.db"), str(folder / f"bound{turn}.db")
-    return units / float(alone("p1_activations:bound", source=source, path=path, units=units)["seconds"])
+def _bound(store: Store, units: int, turn: int) -> float:
+    source, url = store.log(f"p1-ours{turn}"), store.log(f"p1-bound{turn}")
+    return units / float(alone("p1_activations:bound", source=source, url=url, units=units)["seconds"])
 
 
-def _rival(folder: Path, units: int, rival: Rival, turn: int) -> float:
-    target = folder / str(turn)
-    target.mkdir(parents=True)
-    return units / float(alone(rival.contender, folder=str(target), count=units, **rival.arguments)["seconds"])
+def _rival(store: Store, label: str, units: int, rival: Rival, turn: int) -> float:
+    return units / float(alone(rival.contender, place=store.place(f"{label}-{turn}"), count=units, **rival.arguments)["seconds"])
 
 
-def _line(against: str, best: dict[str, float], bar: float | None) -> Line:
-    return Line("P1", _WHAT, against, f"{best['ours']:,.0f}/s", f"{best[against]:,.0f}/s", best["ours"] / best[against], bar)
-
-
-def ours(path: str, units: int) -> dict[str, Any]:
+def ours(url: str, units: int) -> dict[str, Any]:
     """The contender: record the inputs, then run the worker over them."""
-    app, log = make_app(), open_log(f"sqlite:///{path}")
-    record_inputs(app, log, [Input("waiting", f"k{number}", asked(number), f"i{number}") for number in range(units)])
+    app, log = make_app(), open_log(url)
+    record(app, log, units)
     seconds = asyncio.run(run_worker(app, log, units))
     log.close()
     return {"seconds": seconds}
+
+
+def record(app: App, log: EventLog, units: int) -> None:
+    """Make an input durable for each of ``units`` keys."""
+    record_inputs(app, log, [Input("waiting", f"k{number}", asked(number), f"i{number}") for number in range(units)])
 
 
 async def run_worker(app: App, log: EventLog, units: int) -> float:
@@ -116,29 +127,22 @@ def _fail(doing: str, problem: BaseException) -> None:
     raise RuntimeError(f"the worker met trouble while {doing}") from problem
 
 
-def bound(source: str, path: str, units: int) -> dict[str, Any]:
+def bound(source: str, url: str, units: int) -> dict[str, Any]:
     """The contender: the same inputs recorded the same way, then the rows and nothing else."""
-    app, log = make_app(), open_log(f"sqlite:///{path}")
-    record_inputs(app, log, [Input("waiting", f"k{number}", asked(number), f"i{number}") for number in range(units)])
+    app, log = make_app(), open_log(url)
+    record(app, log, units)
     log.close()
     rows = written_rows(source)
     a_commit = UNITS_A_COMMIT * len(rows) // units
-    # A Database of ours, for its settings: FULL sync, page cache and checkpoints as the contender has them.
-    database = Database(parse_address(f"sqlite:///{path}"))
-    insert = f"INSERT INTO events VALUES ({','.join('?' * len(rows[0]))})"
-    began = time.perf_counter()
-    for begin in range(0, len(rows), a_commit):
-        with database.write() as connection:
-            connection.executemany(insert, rows[begin : begin + a_commit])
-    seconds = time.perf_counter() - began
-    database.close()
-    return {"seconds": seconds, "bytes": sum(len(row[-1]) for row in rows)}
+    tables = bare(url)
+    seconds = tables.insert([rows[begin : begin + a_commit] for begin in range(0, len(rows), a_commit)])
+    tables.close()
+    return {"seconds": seconds}
 
 
-def written_rows(source: str) -> list[tuple[Any, ...]]:
-    """What the worker added, an activation's rows side by side, at growing positions."""
-    database = Database(parse_address(f"sqlite:///{source}"))
-    inputs = database.rows("SELECT count(*) FROM events WHERE type = 'input.received'")[0][0]
-    rows = database.rows("SELECT * FROM events WHERE type <> 'input.received' ORDER BY stream_id, version")
-    database.close()
-    return [(inputs + place, *row[1:]) for place, row in enumerate(rows, 1)]
+def written_rows(url: str) -> list[Raw]:
+    """What the worker added to a log, an activation's rows side by side."""
+    tables = bare(url)
+    rows = tables.written(but=("input.received",))
+    tables.close()
+    return rows

@@ -1,39 +1,38 @@
-"""P2: folding a stream of 20,000 events from the store into an aggregate, on SQLite.
+"""P2: folding a stream of 20,000 events from the store into an aggregate.
 
 Measured: ``Folder`` over ``log.rows()``, as a worker, ``eventlog state`` and replay do it: five event types of two to
 four fields, an aggregate with an applier for each.
 
-Bound: the same query on a bare connection, all rows fetched at once, the same decoders, a bare loop with one look-up by
+Bound: the same query on a bare connection (PostgreSQL: a binary cursor), all rows fetched at once, the same decoders, a bare loop with one look-up by
 type for each event and a plain object changed in place. Nothing of ours runs in it but the decoders. Beside it, without a
 bar: the same loop with our appliers, which is what is left when only the fold's own loop is compared.
 
-Rival: ``eventsourcing``, ``repository.get`` of a 20,000-event aggregate with its own SQLite recorder and its JSON
-transcoder as they come.
+Rival: ``eventsourcing``, ``repository.get`` of a 20,000-event aggregate with its own recorder for the same store and its
+JSON transcoder as they come.
 """
 
 from __future__ import annotations
 
 import gc
-import sqlite3
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from intentlog.agents import ActivationContext, Aggregate, App, Complete, agent, applies
 from intentlog.agents.streams import Folder
 from intentlog.eventlog import NO_STREAM, Codec, EventLog, event, open_log
-from intentlog.eventlog.sqlite.statements import statement
 
+from .bare import bare
 from .measuring import Line, in_turns
 from .rivals import eventsourcing_get
 from .sizes import Sizes, Told
+from .stores import Postgresql, Sqlite, Store
 
+STORES: Final = (Sqlite.name, Postgresql.name)
 STREAM: Final = "accounts-a"
 BAR, RIVAL_BAR = 0.6, 10.0
 _WHAT: Final = "fold, events/s"
 S = TypeVar("S")
-_END: Final = (1 << 63) - 1
 
 
 @event("account.opened", version=1)
@@ -122,20 +121,21 @@ def record(log: EventLog, codec: Codec, events: list[object]) -> None:
     log.append(STREAM, [codec.stage(each, event_id=number.to_bytes(16, "big")) for number, each in enumerate(events, 1)], NO_STREAM)
 
 
-def lines(folder: Path, sizes: Sizes, told: Told) -> list[Line]:
+def lines(store: Store, sizes: Sizes, told: Told) -> list[Line]:
     """The rows of this bar."""
-    events, path = history(sizes.events), folder / "accounts.db"
+    events, url = history(sizes.events), store.log("p2-accounts")
     app = App([accounts])
     folding = app.definitions["accounts"]
-    log = open_log(f"sqlite:///{path}")
+    log = open_log(url)
     record(log, app.codec, events)
     told("writing the aggregate of eventsourcing")
-    get = eventsourcing_get.prepare(folder / "eventsourcing.db", events)
-    connection = sqlite3.connect(path)
+    account = eventsourcing_get.Prepared(store.place("p2-eventsourcing"), events)
+    tables = bare(url)
+    fetch = tables.stream(STREAM)
 
-    def rate(fold: Callable[[], Account]) -> Callable[[int], float]:
+    def rate(once: Callable[[], Account]) -> Callable[[int], float]:
         def measure(turn: int) -> float:
-            seconds = min(_seconds(fold, expected) for _ in range(3))
+            seconds = min(_seconds(once, expected) for _ in range(3))
             return len(events) / seconds
 
         return measure
@@ -145,22 +145,23 @@ def lines(folder: Path, sizes: Sizes, told: Told) -> list[Line]:
         state = folder.empty(STREAM)
         for rows in log.rows(STREAM):
             folder.fold(state, rows)
-        account: Account = state.state
-        return account
+        folded: Account = state.state
+        return folded
 
     expected = ours()
     contenders = {
         "ours": rate(ours),
-        "bound": rate(lambda: Account(**vars(bare(connection, app.codec, Plain(), IN_PLACE)))),
-        "appliers": rate(lambda: bare(connection, app.codec, Account(), Account.__appliers__)),
-        "eventsourcing": lambda turn: len(events) / _seconds(lambda: get().cents, expected.cents),
+        "bound": rate(lambda: Account(**vars(fold(fetch(), app.codec, Plain(), IN_PLACE)))),
+        "appliers": rate(lambda: fold(fetch(), app.codec, Account(), Account.__appliers__)),
+        "eventsourcing": lambda turn: len(events) / _seconds(lambda: account.get().cents, expected.cents),
     }
     best = in_turns(contenders, sizes.rounds, told)
-    connection.close()
+    account.close()
+    tables.close()
     log.close()
 
     def line(against: str, name: str, bar: float | None) -> Line:
-        return Line("P2", _WHAT, against, f"{best['ours']:,.0f}", f"{best[name]:,.0f}", best["ours"] / best[name], bar)
+        return Line("P2", store.name, _WHAT, against, f"{best['ours']:,.0f}", f"{best[name]:,.0f}", best["ours"] / best[name], bar)
 
     return [
         line("a bare loop", "bound", BAR),
@@ -204,21 +205,20 @@ def _flag(state: Plain, flagged: Flagged) -> Plain:
 IN_PLACE: Final[dict[type, Callable[[Any, Any], Any]]] = {Opened: _open, Deposited: _deposit, Withdrawn: _withdraw, Moved: _move, Flagged: _flag}
 
 
-def bare(connection: sqlite3.Connection, codec: Codec, state: S, appliers: Mapping[type, Callable[[Any, Any], Any]]) -> S:
-    """The bound: one query, one loop."""
-    (number,) = connection.execute("SELECT id FROM streams WHERE name = ?", (STREAM,)).fetchone()
+def fold(rows: Iterable[Sequence[Any]], codec: Codec, state: S, appliers: Mapping[type, Callable[[Any, Any], Any]]) -> S:
+    """The bound: one loop."""
     names = {kind: kind.__event_type__ for kind in appliers}  # type: ignore[attr-defined]
     table = {name: (codec.decoder(name, 1), appliers[kind]) for kind, name in names.items()}
-    for _, kind, _, content, _, _ in connection.execute(statement("read_rows"), (number, -1, _END)).fetchall():
+    for _, kind, _, content, _, _ in rows:
         decode, apply = table[kind]
         state = apply(state, decode(content))
     return state
 
 
-def _seconds(fold: Callable[[], object], expected: object) -> float:
+def _seconds(once: Callable[[], object], expected: object) -> float:
     gc.collect()
     began = time.perf_counter()
-    found = fold()
+    found = once()
     seconds = time.perf_counter() - began
     if found != expected:
         raise RuntimeError(f"the fold gave {found!r:.200}, expected {expected!r:.200}")

@@ -24,12 +24,57 @@ class Sizes:
     #: P4: ages of a key in activations, each followed by a window that is weighed.
     ages: tuple[int, ...]
     window: int
-    #: P7: events of the log.
+    #: P5: events of the key without a snapshot.
+    short_key: int
+    #: P6: intents to settle, and how many are timed one by one.
+    intents: int
+    idle_intents: int
+    #: P5 and P7: events of the long key.
     long_log: int
+    #: P8: seconds for which the writers write.
+    seconds: float
     #: Whether the figures may be held against the committed ratios.
     counts: bool = True
 
 
-FULL: Final = Sizes(rounds=5, activations=6_000, rival_units=150, events=20_000, ages=(10, 1_000, 9_500), window=500, long_log=1_000_000)
-QUICK: Final = Sizes(rounds=2, activations=2_000, rival_units=20, events=20_000, ages=(10, 400, 800), window=200, long_log=100_000, counts=False)
-TINY: Final = Sizes(rounds=1, activations=60, rival_units=2, events=600, ages=(2, 10), window=4, long_log=2_500, counts=False)
+FULL: Final = Sizes(
+    rounds=5,
+    activations=6_000,
+    rival_units=150,
+    events=20_000,
+    ages=(10, 1_000, 9_500),
+    window=500,
+    short_key=10_000,
+    intents=3_000,
+    idle_intents=60,
+    long_log=1_000_000,
+    seconds=2.0,
+)
+QUICK: Final = Sizes(
+    rounds=2,
+    activations=2_000,
+    rival_units=20,
+    events=20_000,
+    ages=(10, 400, 800),
+    window=200,
+    short_key=10_000,
+    intents=1_000,
+    idle_intents=20,
+    long_log=100_000,
+    seconds=1.0,
+    counts=False,
+)
+TINY: Final = Sizes(
+    rounds=1,
+    activations=60,
+    rival_units=2,
+    events=600,
+    ages=(2, 10),
+    window=4,
+    short_key=600,
+    intents=40,
+    idle_intents=3,
+    long_log=2_500,
+    seconds=0.1,
+    counts=False,
+)

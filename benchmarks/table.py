@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from rich.console import Console
@@ -17,6 +17,19 @@ from rich.table import Table
 
 from . import ratios
 from .measuring import Line
+
+#: Name, and whether it is set to the right.
+_COLUMNS: Final = (
+    ("", False),
+    ("store", False),
+    ("what", False),
+    ("ours", True),
+    ("against", False),
+    ("theirs", True),
+    ("ratio", True),
+    ("bar", True),
+    ("", False),
+)
 
 
 @attrs.frozen
@@ -42,23 +55,23 @@ def judge(line: Line, committed: Mapping[str, float]) -> Verdict:
 
 def show(console: Console, machine: Mapping[str, Any], lines: Iterable[Line], committed: Mapping[str, float]) -> None:
     """Print the table; notes stand below it."""
-    table = Table(
-        title=f"{machine['cores']} cores, Python {machine['python']}, SQLite {machine['sqlite']}, one fsync {machine['fsync_ms']:.2f} ms", title_justify="left"
-    )
-    for name, right in (("", False), ("what", False), ("ours", True), ("against", False), ("theirs", True), ("ratio", True), ("bar", True), ("", False)):
+    stores = f"SQLite {machine['sqlite']}" + (f", PostgreSQL {machine['postgresql']}" if "postgresql" in machine else "")
+    table = Table(title=f"{machine['cores']} cores, Python {machine['python']}, {stores}, one fsync {machine['fsync_ms']:.2f} ms", title_justify="left")
+    for name, right in _COLUMNS:
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     notes: list[str] = []
-    before = ""
+    before: tuple[str, str] | None = None
     for line in lines:
         verdict = judge(line, committed)
         if line.note:
             notes.append(line.note)
         bar = "" if line.bar is None else f"{'≤' if line.ceiling else '≥'} {line.bar:g}"
         ratio = "" if line.ratio is None else f"{line.ratio:.3g}"
-        if before and before != line.bar_id:
+        if before and before != (line.bar_id, line.store):
             table.add_section()
-        first, before = line.bar_id if line.bar_id != before else "", line.bar_id
-        table.add_row(first, line.what, line.ours, line.against, line.theirs, ratio, bar, f"[{verdict.style}]{verdict.mark}[/]")
+        first = (line.bar_id, line.store) if (line.bar_id, line.store) != before else ("", "")
+        before = (line.bar_id, line.store)
+        table.add_row(*first, line.what, line.ours, line.against, line.theirs, ratio, bar, f"[{verdict.style}]{verdict.mark}[/]")
     console.print(table)
     for note in dict.fromkeys(notes):
         console.print(note, markup=False, highlight=False)

@@ -1,10 +1,10 @@
-"""``eventsourcing``: an aggregate with decorated methods, its SQLite recorder, JSON transcoder, no cache, no snapshot."""
+"""``eventsourcing``: an aggregate with decorated methods, its recorder for SQLite or PostgreSQL, JSON transcoder, no cache, no snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from eventsourcing.application import Application
@@ -33,19 +33,33 @@ class Account(Aggregate):
         self.flags += 1
 
 
-def prepare(path: Path, events: list[Any]) -> Callable[[], Account]:
-    """Write the same history; what comes back reads the aggregate from the file."""
-    application = Application[UUID](env={"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": str(path)})
-    account = Account(events[0].number, events[0].owner)
-    for each in events[1:]:
-        _act(account, each)
-    application.save(account)
+class Prepared:
+    """The same history in its own store at ``place``: a folder or the URL of a database."""
 
-    def get() -> Account:
-        found: Account = application.repository.get(account.id)
+    def __init__(self, place: str, events: list[Any]) -> None:
+        self._application = Application[UUID](env=_environment(place))
+        account = Account(events[0].number, events[0].owner)
+        for each in events[1:]:
+            _act(account, each)
+        self._application.save(account)
+        self._id = account.id
+
+    def get(self) -> Account:
+        """Read the aggregate from the store."""
+        found: Account = self._application.repository.get(self._id)
         return found
 
-    return get
+    def close(self) -> None:
+        """Give the connections back."""
+        self._application.close()
+
+
+def _environment(place: str) -> dict[str, str]:
+    if not place.startswith("postgresql://"):
+        return {"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": str(Path(place) / "eventsourcing.db")}
+    url = urlsplit(place)
+    where = {"HOST": url.hostname or "", "PORT": str(url.port), "USER": url.username or "", "PASSWORD": url.password or "", "DBNAME": url.path[1:]}
+    return {"PERSISTENCE_MODULE": "eventsourcing.postgres", **{f"POSTGRES_{name}": value for name, value in where.items()}}
 
 
 def _act(account: Account, change: Any) -> None:

@@ -8,10 +8,12 @@ import json
 import pytest
 from rich.console import Console
 
-from benchmarks import measuring, p1_activations, p2_fold, p4_growth, p7_memory, ratios, table
+from benchmarks import long_log, measuring, p1_activations, p2_fold, p4_growth, p5_resume, p7_memory, ratios, table
 from benchmarks.__main__ import BARS
-from benchmarks.measuring import Absent, ContenderFailed, Line, alone, in_turns, installed
+from benchmarks.measuring import Absent, ContenderFailed, Line, alone, in_turns, installed, together
 from benchmarks.sizes import TINY
+from benchmarks.stores import STORES, Sqlite
+from intentlog.eventlog import open_log
 from tests.house.tree import python
 
 QUIET = print
@@ -19,57 +21,82 @@ MACHINE = {"cores": 2, "python": "3.11.0", "sqlite": "3.40.0", "system": "Linux"
 
 
 def row(ratio, bar=0.5, ceiling=False):
-    return Line("P9", "speed", "light", "1/s", "2/s", ratio, bar, ceiling)
+    return Line("P9", "paper", "speed", "light", "1/s", "2/s", ratio, bar, ceiling)
 
 
-def test_activations_of_ours_and_the_bound_are_measured_on_the_same_rows(tmp_path):
-    lines = p1_activations.lines(tmp_path, TINY, QUIET)
-    assert 4 == len(lines)
+@pytest.fixture(params=["sqlite"])
+def store(request, tmp_path):
+    opened = STORES[request.param](tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_activations_of_ours_and_the_bound_are_measured_on_the_same_rows(store):
+    lines = p1_activations.lines(store, TINY, QUIET)
+    assert 1 + len(p1_activations.RIVALS[store.name]) == len(lines)
     assert lines[0].ratio is not None
     assert lines[0].ratio > 0
-    ours, bound = (p1_activations.written_rows(str(tmp_path / f"{name}0.db")) for name in ("ours", "bound"))
+    ours, bound = (p1_activations.written_rows(store.log(f"p1-{name}0")) for name in ("ours", "bound"))
     assert 3 * TINY.activations == len(ours)
-    assert ours == bound
+    assert [row[1:] for row in ours] == [row[1:] for row in bound]  # all but the position
 
 
-def test_the_prompt_and_the_answer_are_of_the_documented_size(tmp_path):
-    alone("p1_activations:ours", path=str(tmp_path / "a.db"), units=2)
-    sizes = {row[4]: len(row[-1]) for row in p1_activations.written_rows(str(tmp_path / "a.db"))}
-    assert {"model_call.cached", "intent.staged", "activation.suspended"} == set(sizes)
+def test_the_prompt_and_the_answer_are_of_the_documented_size(store):
+    url = store.log("a")
+    alone("p1_activations:ours", url=url, units=2)
+    log = open_log(url)
+    sizes = {event.type: len(event.data) for event in log.read_all()}
+    log.close()
+    assert {"input.received", "model_call.cached", "intent.staged", "activation.suspended"} == set(sizes)
     assert 1_200 < sizes["model_call.cached"] < 1_800
 
 
-def test_every_fold_comes_to_the_same_account(tmp_path):
-    lines = p2_fold.lines(tmp_path, TINY, QUIET)  # raises when one does not
+def test_every_fold_comes_to_the_same_account(store):
+    lines = p2_fold.lines(store, TINY, QUIET)  # raises when one does not
     assert ["a bare loop", "the same, our appliers", "eventsourcing"] == [line.against for line in lines]
     assert all(line.ratio is not None and line.ratio > 0 for line in lines)
 
 
-def test_a_key_is_weighed_at_every_age(tmp_path):
-    found = p4_growth.ours(str(tmp_path / "a.db"), list(TINY.ages), TINY.window)
+def test_a_key_is_weighed_at_every_age(store):
+    found = p4_growth.ours(store.log("a"), list(TINY.ages), TINY.window)
     assert len(TINY.ages) == len(found["bytes"])
     assert 6 == found["events"]
     assert all(weight > 0 for weight in found["bytes"])
-    lines = p4_growth.lines(tmp_path, TINY, QUIET)
-    assert [True, False, False] == [line.bar is not None for line in lines]
+    lines = p4_growth.lines(store, TINY, QUIET)
+    assert [True, True, False] == [line.bar is not None for line in lines]
 
 
-def test_a_long_log_is_a_true_history_and_is_read_to_its_end(tmp_path):
-    lines = p7_memory.lines(tmp_path, TINY, QUIET)  # raises when a replay is not the same or an event is left out
+def test_a_key_is_resumed_by_a_worker_that_knows_others_and_by_one_that_knows_none(store):
+    lines = p5_resume.lines(store, TINY, QUIET)
+    assert [True, True, False, False] == [line.bar is not None for line in lines]
+    assert all(line.ratio is not None and line.ratio > 0 for line in lines)
+
+
+def test_the_snapshot_of_the_long_key_is_used(store):
+    url = store.log("a")
+    events = p5_resume.make(url, 60, TINY.long_log)
+    log = open_log(url)
+    found = log.snapshots.load([f"{long_log.AGENT}-{p5_resume.LONG}", f"{long_log.AGENT}-{p5_resume.SHORT}"])
+    log.close()
+    assert {f"{long_log.AGENT}-{p5_resume.LONG}": events[p5_resume.LONG] - 500} == {stream: snapshot.version for stream, snapshot in found.items()}
+
+
+def test_a_long_log_is_a_true_history_and_is_read_to_its_end(store):
+    lines = p7_memory.lines(store, TINY, QUIET)  # raises when a replay is not the same or an event is left out
     assert 3 == len(lines)
     assert all(line.ratio is not None and 0 < line.ratio < 1 for line in lines)
 
 
 @pytest.mark.parametrize("name", BARS)
 def test_the_module_says_what_its_bar_is_measured_against(name):
-    module = {"P1": p1_activations, "P2": p2_fold, "P4": p4_growth, "P7": p7_memory}[name]
-    said = module.__doc__ or ""
+    said = BARS[name].__doc__ or ""
     assert said.startswith(f"{name}")
     assert "Measured:" in said
+    assert set(BARS[name].STORES) <= {store.name for store in STORES.values()}
 
 
 def test_the_command_prints_the_table_and_writes_it(tmp_path):
-    done = python("-m", "benchmarks", "--tiny", "--only", "P2", "--json", tmp_path / "out.json", "--folder", tmp_path)
+    done = python("-m", "benchmarks", "--tiny", "--only", "P2", "--store", "sqlite", "--json", tmp_path / "out.json", "--folder", tmp_path)
     assert "eventsourcing" in done.stdout
     written = json.loads((tmp_path / "out.json").read_text())
     assert {"machine", "lines"} == set(written)
@@ -84,8 +111,8 @@ def test_the_command_prints_the_table_and_writes_it(tmp_path):
         (row(0.49), "✗ missed", True),
         (row(0.9, ceiling=True), "✗ missed", True),
         (row(0.2, bar=None), "–", False),
-        (Absent("some_rival").line("P9", "speed", "a rival", 3.0), "? not measured", False),
-        (Line("P9", "speed", "", "", "", note="it broke", failed=True), "✗ failed", True),
+        (Absent("some_rival").line("P9", "paper", "speed", "a rival", 3.0), "? not measured", False),
+        (Line("P9", "paper", "speed", "", "", "", note="it broke", failed=True), "✗ failed", True),
     ],
 )
 def test_a_row_is_judged(line, mark, fails):
@@ -104,9 +131,9 @@ def test_more_than_a_quarter_worse_than_the_committed_ratio_fails(ratio, ceiling
 
 def test_saved_ratios_come_back_and_leave_the_others_alone(tmp_path):
     path = tmp_path / "ratios.json"
-    ratios.save([Line("P8", "size", "air", "", "", 2.0, 1.0)], path)
+    ratios.save([Line("P8", "paper", "size", "air", "", "", 2.0, 1.0)], path)
     ratios.save([row(0.61234), row(0.7, bar=None)], path)
-    assert {"P8 size / air": 2.0, "P9 speed / light": 0.612} == ratios.load(path)
+    assert {"P8 paper, size / air": 2.0, "P9 paper, speed / light": 0.612} == ratios.load(path)
 
 
 def test_every_bar_has_committed_ratios():
@@ -117,15 +144,25 @@ def test_every_bar_has_committed_ratios():
 
 def test_a_rival_that_is_not_installed_is_shown_with_the_way_out():
     screen = io.StringIO()
-    table.show(Console(file=screen, width=130), MACHINE, [Absent("some_rival").line("P9", "speed", "a rival", 3.0)], {})
+    table.show(Console(file=screen, width=130), MACHINE, [Absent("some_rival").line("P9", "paper", "speed", "a rival", 3.0)], {})
     assert "? not measured" in screen.getvalue()
     assert "some_rival is not installed: make bench installs it" in screen.getvalue()
     assert not installed("some_rival_that_nobody_wrote")
 
 
 def test_a_contender_that_breaks_says_why():
-    with pytest.raises(ContenderFailed, match="no such table: events"):
-        alone("p4_growth:weigh", path=":memory:")
+    with pytest.raises(ContenderFailed, match="No store understands"):
+        alone("p4_growth:ours", url="nowhere://", ages=[1], window=1)
+
+
+def test_contenders_that_run_together_start_together():
+    first, second = together([("measuring:ready_at", {}), ("measuring:ready_at", {})])
+    assert max(first["prepared"], second["prepared"]) <= min(first["went"], second["went"])
+
+
+def test_one_that_breaks_among_several_says_why():
+    with pytest.raises(ContenderFailed, match="No store understands"):
+        together([("measuring:ready_at", {}), ("p4_growth:ours", {"url": "nowhere://", "ages": [1], "window": 1})])
 
 
 def test_the_best_round_of_each_contender_counts():
@@ -135,5 +172,5 @@ def test_the_best_round_of_each_contender_counts():
 
 def test_peak_memory_is_the_contenders_own(tmp_path):
     ballast = bytearray(200_000_000)
-    found = alone("p1_activations:ours", path=str(tmp_path / "a.db"), units=1)
+    found = alone("p1_activations:ours", url=Sqlite(tmp_path).log("a"), units=1)
     assert 15 < found["peak_mb"] < 150 < len(ballast) / 1e6 < measuring.peak_mb()
