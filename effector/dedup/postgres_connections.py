@@ -90,12 +90,15 @@ class Connections:
 def _parameters(address: ServerAddress, shown: str) -> dict[str, Any]:
     try:
         given = conninfo_to_dict(address.url)
+        readable = all(not port or port.isdecimal() for port in str(given.get("port", "")).split(","))
     except psycopg.Error:
-        # libpq's text quotes the part that it could not read, which may be a piece of the password.
+        readable = False
+    if not readable:
+        # libpq's own text quotes the part that it could not read, which may be a piece of the password.
         raise InvalidDedupUrl(
             f"libpq cannot read {shown}. Its form is postgresql://user:password@host:5432/database?sslmode=require, with '@', '/', ':' and '%' "
             "in the password written as %40, %2F, %3A and %25; better still, keep the password in PGPASSFILE."
-        ) from None
+        )
     return {
         "application_name": "intentlog-dedup",
         "connect_timeout": 5,

@@ -85,7 +85,7 @@ class RedisStore(CheckedStore):
             raise StoreUnfit(f"{self.url} refuses these credentials: {problem}. Give it the user and password of an account that may run scripts.") from problem
         except exceptions.NoPermissionError as problem:
             raise StoreUnfit(
-                f"This user may not do what a dedup store needs on {self.url}: {problem}. Let it: +@hash +@string +@scripting +pexpire +persist +ping +info ~{self.prefix}*"
+                f"This user lacks rights on {self.url}: {problem}. Let it: +@hash +@string +@scripting +pexpire +persist +ping +info ~{self.prefix}*"
             ) from problem
         except exceptions.OutOfMemoryError as problem:
             raise StoreUnavailable(f"{self.url} has no memory left: {problem}. Nothing was written; raise maxmemory, or keep results less long.") from problem

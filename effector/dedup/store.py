@@ -12,7 +12,7 @@ a result has expired is decided at read time against ``now``, never by a store's
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, Self
 
 import attrs
 
@@ -110,6 +110,14 @@ class DedupStore(Protocol):
 
     def ping(self) -> None:
         """Return when the store answers; raises at once otherwise."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Itself; the end of the ``with`` block closes it."""
+        ...
+
+    def __exit__(self, *error: object) -> None:
+        """``close``."""
         ...
 
     def close(self) -> None:

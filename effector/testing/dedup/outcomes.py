@@ -127,11 +127,12 @@ def reopened_store_holds_everything(maker: DedupMaker) -> None:
 
 
 def closed_store_is_unavailable(maker: DedupMaker) -> None:
-    """After ``close`` every method raises ``StoreUnavailable``; closing twice is fine."""
+    """After ``close``, or a ``with`` block, every method raises ``StoreUnavailable``; closing twice is fine."""
     with fresh(maker) as store:
         store.ping()
         mine = claimed(store, "one")
-        store.close()
+        with store as same:
+            assert same is store
         store.close()
         for call in (
             store.ping,

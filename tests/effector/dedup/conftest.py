@@ -38,3 +38,10 @@ def maker(request: pytest.FixtureRequest) -> DedupMaker:
         case _:
             server = request.getfixturevalue("redis_server").url
             return _at("redis", lambda folder: f"{server}?{_namespace(folder)}")
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def server_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Each server in turn, empty as far as this test sees; the URL has parameters already."""
+    url = request.getfixturevalue(f"{request.param}_url")
+    return f"{url}?{_namespace(tmp_path)}"
