@@ -1,7 +1,7 @@
 """The tables of the schema: are they there, are they of this release; and making them, step by step.
 
-``meta`` says how many migrations a schema has seen. Each is one transaction that looks again under an advisory lock, so
-two processes may begin at once, and one that fails leaves nothing behind.
+``meta`` says how many migrations a schema has seen. Each is one transaction, under an advisory lock and after another look,
+so two processes may begin at once, and one that fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ def _prepare(connection: Connection, address: Address, *, create: bool, repair: 
             state = f"was made by an older release (schema {version}, this one has {len(MIGRATIONS)})" if version else "holds no event log yet"
             raise StoreSchemaError(f"{address.shown} {state} in schema {address.schema!r}. Bring it up to date with: eventlog init, as the schema's owner")
         _check_server(connection, address)
+        # A table that holds data takes longer to change than a statement may take; so does waiting for another process that migrates.
+        connection.execute("SET statement_timeout = 0")
+        # Kept until the connection is closed. Not inside a transaction: one that began before the wait would go by the catalogue of that time.
+        connection.execute("SELECT pg_advisory_lock($1::int, hashtext($2))", (_MIGRATING, address.schema))
         for number in range(1, len(MIGRATIONS) + 1):
             _migrate(connection, address, number)
     _check_tables(connection, address)
@@ -110,9 +114,6 @@ def _check_server(connection: Connection, address: Address) -> None:
 def _migrate(connection: Connection, address: Address, number: int) -> None:
     try:
         with connection.transaction():
-            # A table that holds data takes longer to change than a statement may take; so does waiting for another process that migrates.
-            connection.execute("SET LOCAL statement_timeout = 0")
-            connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_MIGRATING, address.schema))
             if _version(connection, address) >= number:
                 return
             (there,) = _one(connection, "SELECT to_regnamespace($1) IS NOT NULL", address.schema)
