@@ -11,6 +11,7 @@ import functools
 import linecache
 import sysconfig
 from collections.abc import Coroutine, Generator
+from types import CoroutineType
 from typing import Any
 
 from . import facts
@@ -32,10 +33,10 @@ def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]
     something that is not a step. Closing the generator closes the agent's coroutine.
     """
     agent = ctx._definitions.agent
-    if ctx.is_cancelled_before_it_began:
+    if ctx._activation.cancel is not None and ctx.is_cancelled_before_it_began:
         return _end(ctx, ActivationCancelled(""))
     coroutine = agent.fn(ctx, ctx.input) if agent.takes_input else agent.fn(ctx)
-    if not isinstance(coroutine, Coroutine):
+    if type(coroutine) is not CoroutineType and not isinstance(coroutine, Coroutine):
         raise DefinitionError(f"agent {agent.name} returned {type(coroutine).__name__} instead of a coroutine")
     fibers = Fibers(coroutine, ctx, functools.partial(_foreign, ctx))
     try:
@@ -50,8 +51,7 @@ def run_turn(ctx: ActivationContext[Any]) -> Generator[Request, Answer, TurnEnd]
         unreached = ctx.unreached()
         if unreached is not None:
             raise unreached
-        forgotten = "" if isinstance(result, Parked | ActivationCancelled) else never_awaited(ctx.steps_made)
-        if forgotten:
+        if ctx.steps_made and not isinstance(result, Parked | ActivationCancelled) and (forgotten := never_awaited(ctx.steps_made)):
             raise DefinitionError(
                 f"{ctx.stream}, activation {ctx.seq}: ctx.{forgotten}(…) was called and never awaited, so nothing of it happened. "
                 f"Write await ctx.{forgotten}(…)."
@@ -103,5 +103,7 @@ def _end(ctx: ActivationContext[Any], result: object) -> TurnEnd:
     else:
         output = result.output if isinstance(result, Complete) else result
         closing = facts.Completed(ctx.seq, now, step, index, output, seen, code)
-    failed = [facts.ModelCallFailed(ctx.seq, at, failure) for at, failure in ctx.unanswered.items()] if ctx.unanswered else ()
-    return TurnEnd((*ctx.staged, *failed, closing), closing, ctx.arguments, tuple(ctx.sends), ctx.loads, ctx.changes)
+    staged = ctx.staged
+    if ctx.unanswered:
+        staged = staged + [facts.ModelCallFailed(ctx.seq, at, failure) for at, failure in ctx.unanswered.items()]
+    return TurnEnd((*staged, closing), closing, ctx.arguments, tuple(ctx.sends), ctx.loads, ctx.changes)

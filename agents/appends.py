@@ -7,7 +7,6 @@ worker's any more (S-3.4).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -41,23 +40,33 @@ class Appends:
     codec: Codec
     new_id: IdMaker
 
-    def _stage(self, events: Iterable[object], activation: Activation, arguments: Mapping[str, bytes] = MappingProxyType({})) -> list[NewEvent]:
+    def _stage(
+        self, events: Iterable[object], activation: Activation, arguments: Mapping[str, bytes] = MappingProxyType({}), read: list[Any] | None = None
+    ) -> list[NewEvent]:
+        """``events``, encoded. ``read`` is given each as it will be read back, or ``None`` where only reading it will tell.
+
+        An intent's plain arguments were read from their canonical bytes when it was staged, and those bytes go into it.
+        """
         correlation, causation = activation.input_event_id, trigger(activation)
         codec, new_id = self.codec, self.new_id
         staged = []
         for event in events:
-            if isinstance(event, facts.IntentStaged) and event.intent_id in arguments:
-                e, args = event, preencoded(arguments[event.intent_id])
-                short = facts.IntentStaged(e.intent_id, e.seq, e.step, e.tool, args, e.digest, e.expires_at, e.key)  # type: ignore[arg-type]
-                plain = functools.partial(_same, event)
-                staged.append(codec.stage_checked(short, event_id=new_id(), correlation=correlation, causation=causation, plain=plain)[0])
-            elif isinstance(event, facts.IntentSettled):  # withdrawn before anybody attempted it
-                settled_id = settlement_event_id(event.intent_id, 0)
-                staged.append(codec.stage(event, event_id=settled_id, correlation=correlation, causation=causation))
-            elif type(event) in _TRUSTED:
-                staged.append(codec.stage_checked(event, event_id=new_id(), correlation=correlation, causation=causation)[0])
+            kind = type(event)
+            back: object = None
+            if kind in _TRUSTED:
+                encoded, back = codec.stage_own(event, new_id(), correlation, causation), event
+            elif kind is facts.IntentStaged and event.intent_id in arguments:  # type: ignore[attr-defined]
+                e: Any = event
+                short = facts.IntentStaged(e.intent_id, e.seq, e.step, e.tool, preencoded(arguments[e.intent_id]), e.digest, e.expires_at, e.key)  # type: ignore[arg-type]
+                encoded, back = codec.stage_own(short, new_id(), correlation, causation, event), event
+            elif kind is facts.IntentSettled:  # withdrawn before anybody attempted it
+                settled_id = settlement_event_id(event.intent_id, 0)  # type: ignore[attr-defined]
+                encoded = codec.stage(event, event_id=settled_id, correlation=correlation, causation=causation)
             else:
-                staged.append(codec.stage(event, event_id=new_id(), correlation=correlation, causation=causation))
+                encoded = codec.stage(event, event_id=new_id(), correlation=correlation, causation=causation)
+            staged.append(encoded)
+            if read is not None:
+                read.append(back)
         return staged
 
     def journal(
@@ -79,8 +88,7 @@ class Appends:
             c = cached
             assert isinstance(c, facts.ModelCallCached)
             short = facts.ModelCallCached(c.seq, c.step, c.now, c.digest, preencoded(request), c.response, c.seen, c.cost)  # type: ignore[arg-type]
-            plain = functools.partial(_same, cached)
-            event, stored = codec.stage_checked(short, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation, plain=plain)
+            event, stored = codec.stage_checked(short, self.new_id(), activation.input_event_id, causation, cached)
         else:
             event = codec.stage(cached, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation)
             stored = codec.decode(event.type, event.schema, event.data)
@@ -94,15 +102,21 @@ class Appends:
         streams and the reply to a waiting one are parts of it. ``state`` is folded over the very bytes that are appended, so
         that what is live equals what will be read (S-8.1).
         """
-        version = state.version
-        events = self._stage((*end.loads, *_in_time(end.staged, state.run)), activation, end.arguments)
-        events += [self._input(received, activation) for stream, received in end.sends if stream == claim.name]
-        _fold(folder, state, events)
+        version, retried = state.version, activation.failures
+        read: list[Any] = []
+        staged = _in_time(end.staged, state.run)
+        events = self._stage((*end.loads, *staged) if end.loads else staged, activation, end.arguments, read)
+        for stream, received in end.sends:
+            if stream == claim.name:
+                events.append(self._input(received, activation))
+                read.append(None)
+        folder.fold_staged(state, events, read)
         attention = next_attention(state.run)
-        wakes = (Wake(TURNS, attention), *((Wake(RETRIES, _next_retry(state)),) if activation.failures else ()))
-        others = (*self._sends(end, activation, claim.name), *self._reply(claim, activation, end), *self._changes(end, activation))
-        parts = [StreamAppend(claim.name, events, version, wakes), *others]
-        return AppendRequest(parts, (_fence(claim, release=last or attention != 0),))
+        wakes = (Wake(TURNS, attention), Wake(RETRIES, _next_retry(state))) if retried else (Wake(TURNS, attention),)
+        parts = [StreamAppend(claim.name, events, version, wakes)]
+        if end.sends or end.changes or activation.input.reply_to:
+            parts += (*self._sends(end, activation, claim.name), *self._reply(claim, activation, end), *self._changes(end, activation))
+        return AppendRequest(parts, (Fence(claim.queue, claim.name, claim.token, last or attention != 0),))
 
     def _sends(self, end: TurnEnd, activation: Activation, own: str) -> list[StreamAppend]:
         wake = Wake(TURNS, end.closing.now, sooner=True)
@@ -156,8 +170,9 @@ class Appends:
     ) -> AppendRequest:
         """The one event a failed turn leaves (S-3.3), behind what it had seen of other aggregates."""
         version = state.version
-        events = self._stage((*loads, failed), activation)
-        _fold(folder, state, events)
+        read: list[Any] = []
+        events = self._stage((*loads, failed), activation, read=read)
+        folder.fold_staged(state, events, read)
         wakes = (Wake(TURNS, next_attention(state.run)), Wake(RETRIES, failed.retry_at))
         return AppendRequest((StreamAppend(claim.name, events, version, wakes),), (_fence(claim, release=True),))
 
@@ -180,8 +195,10 @@ def _next_retry(state: StreamState) -> int | None:
     return min((each.retry_at for each in state.run.open.values() if each.retry_at and each.state is not ActivationState.PARKED), default=None)
 
 
-def _in_time(staged: Sequence[object], run: RunState) -> list[object]:
+def _in_time(staged: Sequence[object], run: RunState) -> Sequence[object]:
     """``staged`` without the withdrawals of intents that were begun, or settled, while the turn was decided."""
+    if facts.IntentSettled not in map(type, staged):
+        return staged
     return [
         each
         for each in staged
@@ -189,17 +206,8 @@ def _in_time(staged: Sequence[object], run: RunState) -> list[object]:
     ]
 
 
-def _fold(folder: Folder, state: StreamState, events: Sequence[NewEvent]) -> None:
-    first = state.version + 1
-    folder.fold(state, [(first + place, event.type, event.schema, event.data, event.event_id, 0) for place, event in enumerate(events)])
-
-
 #: Facts whose every value is made by the runtime, never by a user's code.
 _TRUSTED: Final = frozenset({facts.Suspended, facts.TimerArmed, facts.TimerFired, facts.ActivationFailed})
-
-
-def _same(event: object) -> object:
-    return event
 
 
 def _fence(claim: Claim, release: bool = False) -> Fence:

@@ -50,6 +50,8 @@ class Definitions:
             value = self._read(received)
         except (LogError, msgspec.MsgspecError) as problem:
             raise InputRefused(f"input {received.input_id!r} ({received.type or 'a plain value'}) cannot be read: {problem}") from problem
+        if type(value) in self.agent.inputs:
+            return value
         wanted = tuple(kind for kind in self.agent.inputs if isinstance(kind, type))
         if wanted and Any not in self.agent.inputs and not isinstance(value, wanted):
             names = ", ".join(getattr(kind, "__event_type__", kind.__name__) for kind in wanted)
@@ -72,6 +74,8 @@ class Definitions:
 
     def model_request(self, prompt: str | Sequence[Mapping[str, Any]] | ModelRequest, reply: Any, changes: Mapping[str, Any]) -> ModelRequest:
         """A request from a prompt, messages or a request, with provider, model and reply schema filled in."""
+        if type(prompt) is str and reply is None and not changes:
+            return ModelRequest([{"role": "user", "content": prompt}], self.provider, self.model)
         defaults: dict[str, Any] = {"provider": self.provider, "model": self.model}
         if isinstance(prompt, ModelRequest):
             defaults = {name: value for name, value in defaults.items() if not getattr(prompt, name)}
@@ -148,7 +152,10 @@ def _is_plain(value: Any) -> bool:
     if kind in _LEAVES:
         return True
     if kind is dict:
-        return all(type(name) is str and (type(each) in _LEAVES or _is_plain(each)) for name, each in value.items())
+        for name, each in value.items():  # noqa: SIM110 - a generator costs more than what it would look at
+            if type(name) is not str or not (type(each) in _LEAVES or _is_plain(each)):
+                return False
+        return True
     return kind is list and all(map(_is_plain, value))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from . import facts
-from .budgets import Spent, spent_on
+from .budgets import UNSPENT, Spent, spent_on
 from .errors import ImpossibleHistory
 from .intents import input_event_id, is_withdrawal
 from .lifecycle import ActivationState, IntentState, next_activation_state, next_intent_state
@@ -33,8 +33,8 @@ def _model_cached(run: RunState, fact: facts.ModelCallCached, _: int) -> None:
     activation.models[fact.step] = fact
     activation.kinds[fact.step] = "model call"
     used = spent_on(fact.response.usage, fact.cost)
-    activation.spent += used
-    run.spent += used
+    activation.spent = used if activation.spent is UNSPENT else activation.spent + used
+    run.spent = used if run.spent is UNSPENT else run.spent + used
     if not activation.turn_now:
         activation.turn_now, activation.turn_seen = fact.now, fact.seen
 
@@ -145,8 +145,10 @@ def _look(run: RunState, activation: Activation, event: str) -> None:
 def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     activation = run.of(fact.seq)
     activation.state = next_activation_state(fact.seq, activation.state, "activation.suspended", SUSPENDED)
-    _mark_abandoned(run, activation, fact.waits, fact.seen)
-    _emitted_by(run, activation)
+    if activation.waits:
+        _mark_abandoned(run, activation, fact.waits, fact.seen)
+    if run.emitting:
+        _emitted_by(run, activation)
     activation.turns += 1
     activation.step, activation.index = fact.step, fact.index
     activation.waits, activation.mode, activation.deadline = fact.waits, fact.mode, fact.deadline
@@ -171,7 +173,8 @@ def _suspended(run: RunState, fact: facts.Suspended, _: int) -> None:
     cancelled = activation.cancel is not None and activation.cancel_at > fact.seen
     if cancelled or (ready and (len(ready) == len(fact.waits) or fact.mode != "all")):
         activation.state, activation.results = RESUMABLE, ready
-    _look_for_signals(run)
+    if run.signals:
+        _look_for_signals(run)
 
 
 def _mark_abandoned(run: RunState, activation: Activation, kept: tuple[str, ...], seen: int) -> None:
@@ -188,8 +191,6 @@ def _mark_abandoned(run: RunState, activation: Activation, kept: tuple[str, ...]
 
 def _emitted_by(run: RunState, activation: Activation) -> None:
     """The append's domain events were the activation's; whoever else has begun hears of them when it goes on."""
-    if not run.emitting:
-        return
     for other in run.open.values():
         if other is activation:
             other.emitted += [(kind, encoded) for kind, _, encoded in run.emitting]
@@ -200,10 +201,9 @@ def _emitted_by(run: RunState, activation: Activation) -> None:
 
 def _look_for_signals(run: RunState) -> None:
     """A signal that one activation was woken for and left is for the next that waits for its name."""
-    if run.signals:
-        for activation in run.open.values():
-            if activation.state is SUSPENDED and any(wait.startswith("signal-") for wait in activation.waits):
-                _look(run, activation, "signal.received")
+    for activation in run.open.values():
+        if activation.state is SUSPENDED and any(wait.startswith("signal-") for wait in activation.waits):
+            _look(run, activation, "signal.received")
 
 
 def _completed(run: RunState, fact: facts.Completed, _: int) -> None:
@@ -220,7 +220,8 @@ def _finish(run: RunState, seq: int, event: str, seen: int) -> None:
     activation = run.turning(seq, "activation.failed")  # same states, but it leads out of them
     next_activation_state(seq, activation.state, event, COMPLETED)
     _mark_abandoned(run, activation, (), seen)
-    _emitted_by(run, activation)
+    if run.emitting:
+        _emitted_by(run, activation)
     del run.open[seq]
     run.line.remove(seq)
     if run.line and not (first := run.open[run.line[0]]).turns:
@@ -230,7 +231,8 @@ def _finish(run: RunState, seq: int, event: str, seen: int) -> None:
         intent = run.intents[intent_id]
         if intent.state is IntentState.SETTLED and not intent.key:
             del run.intents[intent_id]
-    _look_for_signals(run)
+    if run.signals:
+        _look_for_signals(run)
 
 
 def _failed(run: RunState, fact: facts.ActivationFailed, _: int) -> None:

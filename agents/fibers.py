@@ -255,6 +255,8 @@ def discard(coroutine: Any) -> None:
 
 
 def _close(fiber: _Fiber) -> None:
+    if getattr(fiber.coroutine, "cr_frame", fiber) is None:  # it is over, and so is what it had forked
+        return
     for child in fiber.open:
         _close(child)
     with contextlib.suppress(BaseException):  # the turn is over: whatever its clean-up raises changes nothing any more

@@ -6,6 +6,7 @@ Rules of this file: state and read-only views of it; no step. ``recorded`` match
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Coroutine, Sequence
 from datetime import datetime
@@ -20,77 +21,98 @@ from .run import Activation, RunState
 
 
 class TurnState:
-    """The state of a turn; made by a driver for every turn anew."""
+    """The state of a turn; made by a driver for every turn anew.
+
+    What most turns never touch is held by the class, or made when it is first looked at: a turn pays for what it uses.
+    """
+
+    #: The turn is over: what agent code still does while it is closed must not count.
+    sealed = False
+    #: A fault that agent code must not survive by catching it.
+    fault: BaseException | None = None
+    #: Replay knows which guards the recorded turn passed on the new way; ``None``: the turn is being decided now.
+    guards: frozenset[str] | None = None
+    _epoch = 0
+    _emitted = 0
+    _cancel_told = False
+    _deadlines_told = 0
+    _input: Any = None
+    #: Steps and reads that committed turns of linear code took.
+    _frontier = (0, 0)
+    #: Of the model calls, and the raises of the budget, that the code has passed.
+    _spent = _raised = UNSPENT
 
     def __init__(self, definitions: Definitions, run: RunState, activation: Activation, state: Any, stream: str, now: int, seen: int = -1) -> None:
         self.stream = stream
         #: The entity the agent acts for.
         self.key = stream.partition("-")[2]
         self.seq = activation.seq
-        #: The next durable step's ordinal.
-        self.step_index = 0 if activation.is_linear else activation.step
         #: Microseconds since 1970-01-01 UTC, fixed for the turn (S-3.5).
-        self.now_us = now
+        self.now_us = self._live_now = now
         #: Version of the last event this turn sees; fixed for the turn like ``now``, and for every re-run of it.
         self.seen = seen
         #: The aggregate's state, with what this turn emitted applied.
         self.state: Any = state
-        self.is_resume = activation.turns > 0 and not activation.is_linear
         #: The agent's code version when this activation began: old runs may keep to the old path.
         self.version = activation.code or definitions.agent.version
-        #: The turn is over: what agent code still does while it is closed must not count.
-        self.sealed = False
         self.snapshot = activation.snapshot
         self.adapter = activation.adapter
         self.staged: list[object] = []
         #: Canonical bytes of the arguments of each intent staged in this turn.
         self.arguments: dict[str, bytes] = {}
-        #: A fault that agent code must not survive by catching it.
-        self.fault: BaseException | None = None
-        self._begin(definitions, run, activation, now)
-
-    def _begin(self, definitions: Definitions, run: RunState, activation: Activation, now: int) -> None:
-        """What only the steps look at."""
         self._definitions = definitions
         self._run = run
         self._activation = activation
-        self._index = 0 if activation.is_linear else activation.index
         #: Inputs for other keys, delivered by the turn's append.
         self.sends: list[tuple[str, facts.InputReceived]] = []
-        #: Steps and reads that committed turns of linear code took.
-        self._frontier = (activation.step, activation.index) if activation.is_linear else (0, 0)
-        self._epoch = 0
-        self._live_now = now
-        if activation.epochs:
-            self.now_us = activation.epochs[0].now
-        self._emitted = 0
-        self._cancel_told = False
-        self._deadlines_told = 0
-        self._signals_taken: set[str] = set()
-        self._withdrawn: set[str] = set()
-        #: Intents that ``perform`` staged: withdrawn when nobody waits for them any more.
-        self._performed: set[str] = set()
-        self._patches: dict[str, bool] = {}
-        #: Replay knows which guards the recorded turn passed on the new way; ``None``: the turn is being decided now.
-        self.guards: frozenset[str] | None = None
         #: When the waits staged in this turn end by themselves: wait → µs.
         self._bounds: dict[str, int] = {}
         #: Steps of linear code, to see at the turn's end that each was awaited.
         self.steps_made: list[Coroutine[Any, Any, Any]] = []
-        self._input: Any = None
         self._new_intents: dict[str, facts.IntentStaged] = {}
         self._new_timers: list[str] = []
         #: Business-keyed intents that were staged before and met again: waiting for them is waiting for their outcome.
         self._joined: list[str] = []
         #: Providers' failures that the code was told of in this turn: step → failure.
         self.unanswered: dict[int, facts.Failure] = {}
-        self._randoms: dict[str, random.Random] = {}
-        self._uuids: dict[str, int] = {}
-        #: Of the model calls, and the raises of the budget, that the code has passed.
-        self._spent, self._raised = UNSPENT, UNSPENT
-        if self.step_index:
-            self._spent = sum((spent_on(each.response.usage, each.cost) for step, each in activation.models.items() if step < self.step_index), UNSPENT)
-            self._raised = sum((more for step, more in activation.raises.items() if step < self.step_index), UNSPENT)
+        if activation.is_linear:
+            self.is_resume = False
+            #: The next durable step's ordinal.
+            self.step_index = self._index = 0
+            self._frontier = (activation.step, activation.index)
+            if activation.epochs:
+                self.now_us = activation.epochs[0].now
+        else:
+            self.is_resume = activation.turns > 0
+            self.step_index, self._index = activation.step, activation.index
+            if self.step_index:
+                self._spent = sum((spent_on(each.response.usage, each.cost) for step, each in activation.models.items() if step < self.step_index), UNSPENT)
+                self._raised = sum((more for step, more in activation.raises.items() if step < self.step_index), UNSPENT)
+
+    @functools.cached_property
+    def _signals_taken(self) -> set[str]:
+        return set()
+
+    @functools.cached_property
+    def _withdrawn(self) -> set[str]:
+        return set()
+
+    @functools.cached_property
+    def _performed(self) -> set[str]:
+        """Intents that ``perform`` staged: withdrawn when nobody waits for them any more."""
+        return set()
+
+    @functools.cached_property
+    def _patches(self) -> dict[str, bool]:
+        return {}
+
+    @functools.cached_property
+    def _randoms(self) -> dict[str, random.Random]:
+        return {}
+
+    @functools.cached_property
+    def _uuids(self) -> dict[str, int]:
+        return {}
 
     # ── what happened ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +220,13 @@ class TurnState:
         An outcome that came after the last wait was over, and before this one, is there already when this one is recorded (S-7.2).
         """
         intents, activation = self._run.intents, self._activation
-        earlier = [wait for wait in activation.waits if wait not in activation.results]
-        earlier += [i for i in activation.intents if i in intents and intents[i].settled is None]
-        earlier += activation.timers
-        return tuple(dict.fromkeys([*earlier, *self._joined, *self._new_intents, *self._new_timers]))
+        found = [wait for wait in activation.waits if wait not in activation.results] if activation.waits else []
+        if activation.intents:
+            found += [i for i in activation.intents if i in intents and intents[i].settled is None]
+        if activation.timers or self._joined or self._new_timers:
+            found += (*activation.timers, *self._joined, *self._new_intents, *self._new_timers)
+        elif not found:
+            return tuple(self._new_intents)
+        else:
+            found += self._new_intents
+        return tuple(dict.fromkeys(found))

@@ -11,6 +11,7 @@ from . import facts
 NAMESPACE: Final = uuid.UUID("4b5f2c0e-8f0b-5b0a-9d5e-6f2c6a1e9b77")
 """Never changes: every intent id ever minted hangs off it."""
 _NAMESPACE_BYTES: Final = NAMESPACE.bytes
+_VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 OK: Final = "OK"
 ERROR: Final = "ERROR"
@@ -40,11 +41,8 @@ def keyed_intent_id(stream: str, tool: str, key: str) -> str:
 
 def _uuid5(name: str) -> str:
     """``str(uuid.uuid5(NAMESPACE, name))`` (RFC 9562, section 5.5) without the object in between: it is made for every intent."""
-    made = bytearray(hashlib.sha1(_NAMESPACE_BYTES + name.encode(), usedforsecurity=False).digest()[:16])
-    made[6] = made[6] & 0x0F | 0x50
-    made[8] = made[8] & 0x3F | 0x80
-    digits = made.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    digits = hashlib.sha1(_NAMESPACE_BYTES + name.encode(), usedforsecurity=False).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{_VARIANT[digits[16]]}{digits[17:20]}-{digits[20:32]}"
 
 
 def content_digest(name: str, canonical: bytes) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from types import CoroutineType
 from typing import Any
 
 from ..eventlog.log import Claim, EventLog
@@ -65,7 +66,7 @@ class Lane:
                     except Exception as problem:
                         error = problem
                         continue
-                    if not isinstance(value, Awaitable):
+                    if type(value) is not CoroutineType and not isinstance(value, Awaitable):
                         continue
                 self._task = _start(self._loop, self._wait(action, value))
                 return
@@ -128,4 +129,6 @@ class Lane:
 def _start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     if sys.version_info >= (3, 12):  # runs up to its first real wait at once, instead of in the loop's next round
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
+    if loop.get_task_factory() is None:
+        return asyncio.Task(coroutine, loop=loop)  # what the loop does, without what it does around it
     return loop.create_task(coroutine)

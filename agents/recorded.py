@@ -162,10 +162,11 @@ class Recorded(TurnState):
             epoch = self._activation.epochs[self._epoch]
             recorded = f"it waited for {', '.join(map(self._wait_shown, epoch.waits))}"
             return StepDrift(f"{self.stream}, activation {self.seq}, turn {self._epoch}", recorded, "the activation ends", "the steps taken")
-        step = next((s for s in sorted(self._activation.models) if s >= self.step_index), None)
-        if step is not None:
-            return StepDrift(self._place(step), f"a model call ({self._activation.models[step].request.model})", "the turn ended before this step")
-        index = next((i for i in sorted(self._activation.tools) if i >= self._index), None)
-        if index is not None:
-            return StepDrift(f"{self.stream}, activation {self.seq}, read {index}", self._activation.tools[index].tool, "the turn ended before this read")
+        models, tools = self._activation.models, self._activation.tools
+        if models and max(models) >= self.step_index:
+            step = min(s for s in models if s >= self.step_index)
+            return StepDrift(self._place(step), f"a model call ({models[step].request.model})", "the turn ended before this step")
+        if tools and max(tools) >= self._index:
+            index = min(i for i in tools if i >= self._index)
+            return StepDrift(f"{self.stream}, activation {self.seq}, read {index}", tools[index].tool, "the turn ended before this read")
         return None

@@ -14,7 +14,7 @@ import attrs
 from . import facts
 from .budgets import UNSPENT, Spent
 from .errors import ImpossibleHistory
-from .lifecycle import ActivationState, IntentState, next_activation_state
+from .lifecycle import ACTIVATION, ActivationState, IntentState, next_activation_state
 
 LINEAR = "linear"
 """The wait mode of linear code: any outcome resumes it."""
@@ -244,10 +244,12 @@ class RunState:
 
     def turning(self, seq: int, event: str) -> Activation:
         """The activation whose turn writes ``event``; raises ``ImpossibleHistory`` when it cannot."""
-        activation = self.of(seq)
+        activation = self.open.get(seq) or self.of(seq)
         if seq not in self.line:
             raise ImpossibleHistory(f"{event} of activation {seq}, which is not in line: {self.line}")
-        next_activation_state(seq, activation.state, event, activation.state)
+        state = activation.state
+        if state not in ACTIVATION.get((state, event), ()):
+            next_activation_state(seq, state, event, state)
         return activation
 
     def resolved_at(self, activation: Activation, wait: str) -> int | None:
@@ -270,8 +272,14 @@ def next_attention(run: RunState) -> int | None:
     The first in line decides (S-2.3), unless suspended activations let others run beside them (S-2.4).
     """
     activation = run.current
-    if activation is None or run.interrupted is not None:
-        return None if activation is None else 0
+    if activation is None:
+        return None
+    if run.while_suspended == QUEUE:
+        if activation.state is SUSPENDED:
+            return min(_moments(activation)) if activation.timers else activation.deadline
+        return None if activation.state is PARKED else activation.retry_at
+    if run.interrupted is not None:
+        return 0
     moments = [moment for waiting in run.waiting() for moment in _moments(waiting)]
     if activation.state in (QUEUED, RESUMABLE):
         moments.append(activation.retry_at)

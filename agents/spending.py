@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from . import facts
-from .budgets import Spent, in_picos, is_used_up, spent_on
+from .budgets import UNSPENT, Spent, in_picos, is_used_up, spent_on
 from .errors import BudgetExceeded, DefinitionError, StepDrift
 from .models import ModelRequest, ModelResponse
 from .recorded import Recorded
@@ -50,7 +50,8 @@ class Spending(Recorded):
 
     def _count(self, step: int, request: ModelRequest, response: ModelResponse) -> None:
         cached = self._activation.models.get(step)
-        self._spent += spent_on(response.usage, cached.cost if cached is not None else self._definitions.cost_of(request, response))
+        used = spent_on(response.usage, cached.cost if cached is not None else self._definitions.cost_of(request, response))
+        self._spent = used if self._spent is UNSPENT else self._spent + used
 
     def _check_budget(self, step: int, model: str, digest: bytes) -> None:
         """Before a call that is not in the journal: raises ``BudgetExceeded`` when nothing is left for it, then and in every re-run."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from ..eventlog.errors import LogError, Undecodable
-from ..eventlog.events import Row
+from ..eventlog.events import NewEvent, Row
 from ..eventlog.fingerprint import fingerprint
 from ..eventlog.log import Snapshot
 from ..eventlog.registry import event_name
@@ -98,6 +98,25 @@ class Folder:
         if bases:
             into.bases = {seq: base for seq, base in bases.items() if seq in run.open}
         return into
+
+    def fold_staged(self, into: StreamState, events: Sequence[NewEvent], read: Sequence[Any]) -> None:
+        """``fold`` over events that are about to be appended: the same result (S-8.1).
+
+        ``read`` holds those that were read back when they were encoded, so that they need not be once more, else ``None``.
+        """
+        version, run = into.version, into.run
+        if None in read or run.emitting or into.bases or (type(read[-1]) is facts.Suspended and read[-1].mode == LINEAR):
+            first = version + 1
+            self.fold(into, [(first + place, event.type, event.schema, event.data, event.event_id, 0) for place, event in enumerate(events)])
+            return
+        try:
+            for fact in read:
+                version += 1
+                run.at = version
+                APPLY[type(fact)](run, fact, 0)
+        except ImpossibleHistory as problem:
+            raise ImpossibleHistory(f"{into.stream} version {version}: {problem}") from problem
+        into.version = version
 
     def _resolve(self, kind: str, schema: int) -> tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]:
         decode = self._codec.decoder(kind, schema)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -16,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from ..agents.loading import load_app
+from ..agents.tuning import tune_for_serving
 from ..agents.worker import WorkerSettings
 from ..eventlog.clock import MILLISECOND
 from ..eventlog.console import COULD_NOT, INTERRUPTED, OK, masked, writing
@@ -34,18 +34,6 @@ _MOST_TOLD: Final = 50
 """Refused lines told one by one; the rest is counted."""
 _SAME_AGAIN: Final = 10.0
 """Seconds until the same trouble is told again."""
-
-
-def _tune() -> None:
-    """Settings of the interpreter for a process that does nothing but serve.
-
-    Turns make many short-lived objects and few cycles, so the collector need not look as often; and the thread that
-    commits must get its turn in well under the 5 ms that Python lets a busy thread go on.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    sys.setswitchinterval(0.0005)
 
 
 def _write_now(text: str, *, last: bool = False) -> None:
@@ -82,7 +70,7 @@ class Serving:
     def run(self) -> int:
         """Serve, and give the exit code."""
         app = load_app(self.app)
-        _tune()
+        tune_for_serving()
         with ExitStack() as held:
             log = held.enter_context(writing(self.url, create=self.create))
             file = InputFile(self.path, app, self._refused) if self.path is not None else None
