@@ -98,8 +98,11 @@ class Run:
         self._projection = projection
         self._codec = codec
 
-    def through(self, after: int, target: int, *, batch: int, told: Told) -> Progress:
-        """From checkpoint ``after`` to ``target``. Raises ``ProjectionFailed`` under ``STOP``, with everything before kept."""
+    def through(self, after: int, target: int, *, batch: int, told: Told, stop: Callable[[], bool] | None = None) -> Progress:
+        """From checkpoint ``after`` to ``target``, or until ``stop()`` is true behind a batch.
+
+        Raises ``ProjectionFailed`` under ``STOP``, with everything before kept.
+        """
         if batch < 1:
             raise ValueError(f"batch must be 1 event or more, not {batch!r}")
         done = Progress(after)
@@ -108,6 +111,8 @@ class Run:
                 done = self._advance(done, events, upto)
                 if told is not None:
                     told(done)
+                if stop is not None and done.position < target and stop():
+                    return done
                 if done.position != upto:
                     break  # another runner was here: read on from where the view really stands
         return done

@@ -125,3 +125,8 @@ def drop(log: EventLog, name: str, version: int) -> None:
     if view not in log.checkpoints.all() and not log.views.parked(view):
         raise ProjectionRefused(f"There is no view {view} to drop. eventlog projections list shows those there are.")
     log.views.clear(view)
+    if log.views.pointed().get(name) == view:
+        raise ProjectionRefused(
+            f"{view} became live while it was being dropped, and is empty now. Swap the version back in that was live before, or build this one again: "
+            f"eventlog projections rebuild {name} --version {version} --in-place"
+        )

@@ -52,6 +52,9 @@ def run(names: tuple[str, ...], until_idle: bool, poll_ms: int, batch: int, url:
         _sum_up(ended, as_json)
     if any(each.error is not None for each in ended):
         return COULD_NOT
+    if stop.is_set() and until_idle:
+        note("stopped before every view was where the log is")
+        return stop.code or COULD_NOT
     if stop.code:
         return stop.code
     return FOUND if any(each.projection.view in lacking for each in ended) else OK

@@ -55,7 +55,9 @@ def compare(log: EventLog, left: str, right: str, *, examples: int = 20) -> Comp
         if kind != "same" and len(found) < examples:
             found.append(row)
     after = _positions(log, views)
-    return Comparison(views[0], views[1], after[0], after[1], counts["same"], counts["different"], counts["left"], counts["right"], tuple(found), after != before)
+    return Comparison(
+        views[0], views[1], after[0], after[1], counts["same"], counts["different"], counts["left"], counts["right"], tuple(found), after != before
+    )
 
 
 def _positions(log: EventLog, views: tuple[str, str]) -> tuple[int, int]:

@@ -59,7 +59,10 @@ def follow(
     batch: int = 500,
     progress: Told = None,
 ) -> Progress:
-    """Keep the view up to date until ``stop()`` is true; what this call handled and parked. Errors as in ``catch_up``."""
+    """Keep the view up to date until ``stop()`` is true, looked at behind every batch; what this call handled and parked.
+
+    Errors as in ``catch_up``.
+    """
     pause = Pause(poll)
     total = Progress(log.checkpoints.load(projection.view))
     while not stop():
@@ -69,7 +72,8 @@ def follow(
             pause.wait(log, reached)
             continue
         pause.reset()
-        done = catch_up(log, projection, codec=codec, batch=batch, progress=progress)
+        _answer_to_the_name(log, projection)
+        done = Run(log, projection, codec).through(reached, end, batch=batch, told=progress, stop=stop)
         total = Progress(done.position, total.handled + done.handled, total.parked + done.parked)
     return total
 
@@ -173,7 +177,7 @@ class _Runner:
         reached, end = standing_of(self.log, self.projection)
         if self.may_be_live:
             _answer_to_the_name(self.log, self.projection)
-        done = Run(self.log, self.projection, self.codec).through(reached, end, batch=self.batch, told=told)
+        done = Run(self.log, self.projection, self.codec).through(reached, end, batch=self.batch, told=told, stop=self.stop)
         moved = done.position > before.position
         told(done)
         return moved

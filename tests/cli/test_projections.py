@@ -51,6 +51,17 @@ app = App(agents=[notes], projections=list(first))
 bare = App(agents=[notes])
 """
 
+SLOW = """
+import time
+from intentlog.eventlog.projections import Projection, Projections
+
+def slow(view, stored, decoded):
+    view.put(stored.stream, stored.data)
+    time.sleep(0.02)
+
+views = Projections([Projection("slow", slow)])
+"""
+
 
 @pytest.fixture
 def views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -256,6 +267,20 @@ def test_run_keeps_up_until_it_is_stopped(views: Path, number: int, code: int) -
         running.send_signal(number)
         assert code == running.wait(20)
         assert "sums@v1" in running.stdout.read()
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 3)])
+def test_until_idle_is_no_success_when_it_is_stopped_before(views: Path, number: int, code: int) -> None:
+    fill(*(b"1" for _ in range(2_000)))
+    (views / "slow.py").write_text(SLOW)
+    with begin("projections", "run", "--until-idle", "--batch", "10", "--app", "slow:views") as running:
+        assert running.stderr is not None
+        eventually(lambda: row("slow") is not None)
+        running.send_signal(number)
+        assert code == running.wait(20)
+        assert "stopped before every view was where the log is" in running.stderr.read()
+    (standing,) = told("list")
+    assert 0 < standing["position"] < 2_000
 
 
 def test_looking_writes_nothing(views: Path) -> None:

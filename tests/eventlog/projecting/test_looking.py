@@ -151,3 +151,19 @@ def test_an_event_that_the_live_version_lacks_too_stops_no_swap() -> None:
 def test_what_is_not_there_is_not_dropped() -> None:
     with pytest.raises(ProjectionRefused, match="There is no view p@v1 to drop"):
         drop(open_memory(), "p", 1)
+
+
+def test_a_view_that_becomes_live_while_it_is_dropped_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_memory()
+    log.append("a-1", events(1), ANY)
+    catch_up(log, Projection("p", count))
+    catch_up(log, Projection("p", count, version=2))
+    clear = log.views.clear
+
+    def clear_late(view: str) -> None:
+        swap_as_it_is(log, "p", 2)
+        clear(view)
+
+    monkeypatch.setattr(log.views, "clear", clear_late)
+    with pytest.raises(ProjectionRefused, match=r"p@v2 became live while it was being dropped.*--version 2 --in-place"):
+        drop(log, "p", 2)

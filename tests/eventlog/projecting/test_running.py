@@ -12,7 +12,7 @@ from intentlog.eventlog.errors import LogUnavailable, ProjectionFailed
 from intentlog.eventlog.events import StoredEvent
 from intentlog.eventlog.log import EventLog, View
 from intentlog.eventlog.memory import open_memory
-from intentlog.eventlog.projections import OnError, Progress, Projection, run_all
+from intentlog.eventlog.projections import OnError, Progress, Projection, follow, run_all
 from intentlog.eventlog.testing import StoreMaker
 from intentlog.eventlog.testing.maker import PATIENCE, events, fresh
 from intentlog.eventlog.versions import ANY
@@ -132,3 +132,10 @@ def test_what_no_handler_may_do_is_told_as_it_is() -> None:
 
     (ended,) = run_all(filled(open_memory(), 1), [Projection("p", leaving)], stop=never, until_idle=True)
     assert isinstance(ended.error, Odd)
+
+
+def test_a_long_way_is_left_where_it_is_told_to_stop() -> None:
+    log = filled(open_memory(), 100)
+    (ended,) = run_all(log, [Projection("p", count)], stop=lambda: log.checkpoints.load("p@v1") >= 20, until_idle=True, batch=10)
+    assert (Progress(20, 20, 0), 20) == (ended.progress, log.checkpoints.load("p@v1"))
+    assert Progress(30, 10, 0) == follow(log, Projection("p", count), stop=lambda: log.checkpoints.load("p@v1") >= 30, batch=10)
