@@ -18,7 +18,7 @@ Rows: TypeAlias = "list[tuple[Any, ...]]"
 
 #: Seconds between two looks at whether the server can be reached at all, while waiting for a connection.
 _LOOK: Final = 0.1
-#: The pool's own attempts to connect end after this many seconds; whoever asks next makes the next one.
+#: The pool's own attempts to connect, a second apart, end after this many seconds; whoever asks next makes the next one.
 _ATTEMPTS: Final = 2.0
 #: Seconds in which a connection that is idle, or whose transaction is, must show that it lives.
 _KEEPALIVES: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
@@ -85,7 +85,7 @@ class Pool:
                 raise closed(self._address) from error
             except PoolTimeout as error:
                 failed = self._attempts.error
-                if failed is not None and self._attempts.failed_at >= begun - _ATTEMPTS:
+                if failed is not None and self._attempts.failed_at >= begun:
                     raise unreachable(self._address, failed) from failed
                 if time.monotonic() >= deadline:
                     raise exhausted(self._address) from error

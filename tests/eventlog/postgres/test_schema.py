@@ -136,7 +136,7 @@ def test_a_database_that_cannot_hold_all_text_is_refused(postgres_url):
     run(postgres_url, "DROP DATABASE IF EXISTS intentlog_latin", "CREATE DATABASE intentlog_latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
     latin = postgres_url.rpartition("/")[0] + "/intentlog_latin"
     try:
-        with pytest.raises(StoreSchemaError, match="LATIN1.*UTF8"):
+        with pytest.raises(StoreSchemaError, match=r"LATIN1.*UTF8"):
             open_log(latin)
     finally:
         run(postgres_url, "DROP DATABASE intentlog_latin")
