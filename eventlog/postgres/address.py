@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import attrs
 from psycopg import ProgrammingError
@@ -54,7 +54,8 @@ def parse_address(url: str) -> Address:
     place, _, query = rest.partition("?")
     ours: dict[str, Any] = {}
     theirs: list[tuple[str, str]] = []
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    # To libpq a + is a + and no space, as in any URL that is not a form's.
+    for name, value in parse_qsl(query.replace("+", "%2B"), keep_blank_values=True):
         read = _OURS.get(name)
         if read is None:
             theirs.append((name, value))
@@ -76,7 +77,7 @@ def masked(url: str) -> str:
 
 def _server(place: str, theirs: list[tuple[str, str]], shown: str, url: str) -> dict[str, Any]:
     """Keywords for libpq, which checks what it knows; what it says of a URL is not shown when it may quote a password."""
-    tail = f"?{urlencode(theirs)}" if theirs else ""
+    tail = f"?{urlencode(theirs, quote_via=quote)}" if theirs else ""
     if place.partition("/")[0].count("@") > 1:
         raise InvalidUrl(f"{shown!r:.200} has more than one @ before its host. Percent-encode the one in the name or password as %40. {_FORM}")
     try:

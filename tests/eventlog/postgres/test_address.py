@@ -84,3 +84,8 @@ def test_a_password_is_shown_to_nobody(url):
 def test_masking_leaves_everything_else():
     assert "postgresql://me:***@a:1,b:2/log?schema=x&password=***" == masked("postgresql://me:pw@a:1,b:2/log?schema=x&password=pw")
     assert "postgresql://me@db/log" == masked("postgresql://me@db/log")
+
+
+def test_spaces_and_plus_signs_reach_libpq_as_they_are_meant():
+    found = parse_address("postgresql://me@db/log?application_name=my%20app&password=a+b%2Bc&options=-c%20work_mem%3D8MB%20-c%20jit%3Doff")
+    assert ("my app", "a+b+c", "-c work_mem=8MB -c jit=off") == tuple(found.server[key] for key in ("application_name", "password", "options"))
