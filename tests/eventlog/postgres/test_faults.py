@@ -46,8 +46,8 @@ def test_a_stopped_server_is_unavailable_and_a_started_one_just_works(server):
     log = open_log(server.create_database())
     log.append("a-1", [event(b"before")], -1)
     server.stop_immediately()
-    for call in (lambda: log.append("a-1", [event()], 0), lambda: list(log.read("a-1")), lambda: log.schedule.owners(), lambda: log.checkpoints.save("x", 1)):
-        with pytest.raises(LogUnavailable, match="no connection to|failed") as refused:
+    for call in (lambda: log.append("a-1", [event()], 0), lambda: list(log.read("a-1")), log.schedule.owners, lambda: log.checkpoints.save("x", 1)):
+        with pytest.raises(LogUnavailable, match=r"no connection to|failed") as refused:
             call()
         assert isinstance(refused.value.__cause__, psycopg.OperationalError)
     server.start()
@@ -98,9 +98,8 @@ def test_all_connections_that_died_are_told_from_new_ones(postgres_url):
 
 def test_an_exhausted_pool_says_how_large_it_is_and_how_to_make_it_larger(postgres_url):
     log = open_log(f"{postgres_url}?pool_size=1&pool_timeout=0.2")
-    with log._database.transaction(read_only=True):
-        with pytest.raises(LogUnavailable, match=r"All 1 connections.*0\.2 s.*pool_size="):
-            log.head("a-1")
+    with log._database.transaction(read_only=True), pytest.raises(LogUnavailable, match=r"All 1 connections.*0\.2 s.*pool_size="):
+        log.head("a-1")
     assert -1 == log.head("a-1")
     log.close()
 
@@ -170,7 +169,7 @@ def test_a_log_opened_for_reading_writes_nothing_whatever_is_asked(postgres_url)
         lambda: log.schedule.wake("q", "a-1", 1),
         lambda: log.schedule.claim_due("q", "me", now=1, until=2, limit=1),
         lambda: log.checkpoints.save("x", 1),
-        lambda: log.snapshots.delete(),
+        log.snapshots.delete,
         lambda: log.views.clear("v"),
         lambda: log._database.rows("INSERT INTO checkpoints VALUES (1, 'x') RETURNING 1"),
     ):

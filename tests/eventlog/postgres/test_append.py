@@ -1,0 +1,259 @@
+"""What an append to PostgreSQL promises beyond what every store does: order under races, no deadlocks, large batches, one round trip."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from intentlog.eventlog.errors import LogUnavailable, TerminalError, WrongExpectedVersion
+from intentlog.eventlog.log import Appended, AppendRequest, Duplicate, Fence, StreamAppend, Wake
+from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.postgres import append, batch
+from intentlog.eventlog.postgres.statements import statement
+from intentlog.eventlog.testing.maker import event, events, request, together
+from intentlog.eventlog.versions import ANY, EXISTS, NO_STREAM
+
+SLOW_ROWS = """
+CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.01); RETURN NEW; END $$;
+CREATE TRIGGER dawdle BEFORE INSERT ON intentlog.{table} FOR EACH ROW EXECUTE FUNCTION dawdle();
+"""
+
+
+@pytest.fixture
+def log(postgres_url):
+    log = open_log(postgres_url)
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def session(postgres_url):
+    """A connection of the test's own, on the log's tables."""
+    with psycopg.connect(postgres_url, autocommit=True, options="-c search_path=intentlog", cursor_factory=psycopg.RawCursor) as connection:
+        yield connection
+
+
+def in_thread(call: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(call()), daemon=True)
+    thread.start()
+    return thread, results
+
+
+@pytest.fixture
+def watcher(postgres_url):
+    """Another: what a session sees of others stands still while its transaction lasts."""
+    with psycopg.connect(postgres_url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
+        yield connection
+
+
+def until_waiting(watcher: psycopg.Connection[Any], on: str) -> str | None:
+    """The transaction id, if any, of the session that waits for a lock of this kind."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = watcher.execute(
+            "SELECT a.backend_xid::text FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND l.locktype = $1", (on,)
+        ).fetchall()
+        if found:
+            return found[0][0]
+        time.sleep(0.005)
+    raise AssertionError(f"nobody waited for a lock of kind {on}")
+
+
+def deadlocks(session: psycopg.Connection[Any]) -> int:
+    # What a backend counts is published when it is idle; this one's own question comes after both writers' last.
+    return session.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchall()[0][0]
+
+
+def versions_by_position(log, stream: str) -> list[int]:
+    return [found.version for found in sorted(log.read(stream), key=lambda found: found.position)]
+
+
+def test_a_writer_that_waits_for_a_stream_has_no_transaction_id_yet_so_positions_grow_along_it(log, session, watcher):
+    log.append("a-1", [event(b"first")], NO_STREAM)
+    with session.transaction():
+        session.execute(statement("lock_streams"), (["a-1"],))
+        late, outcome = in_thread(lambda: log.append_batch([request("b-1", event()), request("a-1", event(b"late"))]))
+        assert until_waiting(watcher, "advisory") is None, "its position would be lower than that of what it waits for"
+        # One that names its version waits for nobody.
+        log.append("a-1", [event(b"second")], 0)
+    late.join(30)
+    assert [Appended, Appended] == [type(each) for each in outcome[0]]
+    assert [b"first", b"second", b"late"] == [found.data for found in log.read("a-1")]
+    assert [0, 1, 2] == versions_by_position(log, "a-1")
+    assert [found for found in log.read_all() if found.stream == "a-1"] == list(log.read("a-1"))
+
+
+def test_a_batch_that_loses_a_race_is_written_by_another_transaction(log, session, watcher):
+    log.append("a-1", [event()], NO_STREAM)
+    with session.transaction():
+        # Somebody's event that is not committed yet: the append finds the head at 0, gets its id, and waits for the index entry.
+        session.execute(
+            "INSERT INTO events (position, stream_id, version, recorded_at, schema, event_id, type, data) "
+            "SELECT (pg_current_xact_id()::text::bigint << 20) + 1, id, 1, 1, 1, $1, 'k', 'theirs' FROM streams",
+            (bytes(16),),
+        )
+        late, outcome = in_thread(lambda: log.append("a-1", [event(b"mine")], ANY))
+        first_id = until_waiting(watcher, "transactionid")
+    late.join(30)
+    assert [b"theirs", b"mine"] == [found.data for found in log.read("a-1", after=0)]
+    assert [0, 1, 2] == versions_by_position(log, "a-1")
+    assert first_id is not None
+    assert int(first_id) < outcome[0].positions[0][0] >> 20
+
+
+@pytest.mark.parametrize("table", ["events", "streams", "schedule"])
+@pytest.mark.parametrize("expected", [NO_STREAM, ANY])
+def test_batches_over_the_same_streams_in_opposite_order_do_not_deadlock(log, session, table, expected):
+    session.execute(SLOW_ROWS.format(table=table))
+    names = [f"a-{number}" for number in range(6)]
+    for round_ in range(3):
+        turns = [[f"{name}.{round_}" for name in order] for order in (names, names[::-1])]
+        batches = [[request(name, event(), expected=expected, wakes=[Wake("q", 1)]) for name in turn] for turn in turns]
+        outcomes = together(*[lambda each=each: log.append_batch(each) for each in batches])
+        winners = [sum(isinstance(each, Appended) for each in found) for found in outcomes]
+        assert 6 == max(winners)
+        assert (0 if expected is NO_STREAM else 6) == min(winners)
+    assert 0 == deadlocks(session)
+
+
+def test_requests_over_several_streams_in_opposite_order_all_come_through(log, session):
+    session.execute(SLOW_ROWS.format(table="events"))
+
+    def write(names: list[str]) -> list[Any]:
+        return [log.append_batch([AppendRequest([StreamAppend(name, events(2), ANY) for name in names])]) for _ in range(5)]
+
+    together(lambda: write(["a-1", "a-2"]), lambda: write(["a-2", "a-1"]))
+    for name in ("a-1", "a-2"):
+        assert list(range(20)) == versions_by_position(log, name)
+    assert 0 == deadlocks(session)
+
+
+def test_fences_in_opposite_order_do_not_deadlock(log, session):
+    names = [f"a-{number}" for number in range(20)]
+    tokens = log.schedule.acquire("q", names, "me", now=1, until=1 << 60)
+
+    def fenced(name: str) -> AppendRequest:
+        return AppendRequest([StreamAppend(name, [event()], ANY, [Wake("q", 5)])], [Fence("q", name, tokens[name])])
+
+    def write(order: list[str]) -> list[Any]:
+        return [each for _ in range(10) for each in log.append_batch([fenced(name) for name in order])]
+
+    outcomes = together(lambda: write(names), lambda: write(names[::-1]))
+    assert {Appended} == {type(each) for found in outcomes for each in found}
+    assert 0 == deadlocks(session)
+
+
+def test_a_usual_batch_is_one_round_trip_and_one_transaction(log, session, monkeypatch):
+    tokens = log.schedule.acquire("q", ["a-1"], "me", now=1, until=1 << 60)
+    log.append("a-2", [event()], NO_STREAM)
+    calls: list[str] = []
+    real = log._database.call
+    monkeypatch.setattr(log._database, "call", lambda sql, values: calls.append(sql) or real(sql, values))
+    monkeypatch.setattr(log._database, "transaction", None)
+    outcomes = log.append_batch(
+        [
+            AppendRequest([StreamAppend("a-1", events(2), NO_STREAM, [Wake("q", 5)])], [Fence("q", "a-1", tokens["a-1"], release=True)]),
+            AppendRequest([StreamAppend("a-2", events(1), EXISTS), StreamAppend("a-1", events(1), 1)]),
+            request("a-3", event(), event(), wakes=[Wake("q", None), Wake("p", 7, sooner=True)]),
+            request("a-3", expected=ANY, wakes=[Wake("q", 9, sooner=True)]),
+            request("a-3", event()),
+        ]
+    )
+    assert [statement("append_events")] == calls
+    assert [(0,), (1, 2), (0,), (2,), (2,)] == [each.first_versions for each in outcomes]
+    stored = {(found.stream, found.version): found.position for found in log.read_all()}
+    assert stored["a-1", 0] + 1 == stored["a-1", 1]
+    assert ((stored["a-2", 1],), (stored["a-1", 2],)) == outcomes[1].positions
+    ids = {position >> 20 for place, position in stored.items() if place != ("a-2", 0)}
+    assert 1 == len(ids)
+    assert [("p", "a-3", 7, None), ("q", "a-1", 5, None), ("q", "a-3", 9, None)] == session.execute(
+        "SELECT queue, name, wake_at, owner FROM schedule ORDER BY 1, 2"
+    ).fetchall()
+
+
+def test_a_batch_of_losers_takes_no_transaction_id(log, session, monkeypatch):
+    monkeypatch.setattr(log._signal, "reached", lambda position: None)  # a hint takes one
+    log.append("a-1", [event()], NO_STREAM)
+    before = session.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchall()
+    (outcome,) = log.append_batch([request("a-1", event(), expected=7)])
+    assert isinstance(outcome, WrongExpectedVersion)
+    assert before == session.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchall()
+
+
+def test_writers_that_are_never_let_in_are_told_so(log, monkeypatch):
+    monkeypatch.setattr(append, "_PATIENCE", 0.05)
+    tried: list[int] = []
+
+    def race(*_: object) -> None:
+        tried.append(1)
+        raise append.LookCloser
+
+    monkeypatch.setattr(append, "_racing", race)
+    with pytest.raises(LogUnavailable, match="other writers were faster"):
+        log.append_batch([request("a-1", event(), expected=0), request("a-1", event())])
+    assert len(tried) > 1
+
+
+@pytest.mark.parametrize("sizes", [[16 << 20], [200 << 10] * 100, [300] * 20_000], ids=["16 MB", "100 of 200 KB", "20,000 of 300 B"])
+def test_a_large_append_is_one_transaction_within_20_seconds_and_comes_back_whole(log, sizes):
+    new = [event(os.urandom(size)) for size in sizes]
+    begun = time.monotonic()
+    done = log.append("a-1", new, NO_STREAM)
+    assert time.monotonic() - begun < 20
+    assert [(found.event_id, found.data) for found in log.read("a-1")] == [(each.event_id, each.data) for each in new]
+    assert [found.position for found in log.read_all()] == list(done.positions[0])
+    assert 1 == len({position >> 20 for position in done.positions[0]})
+    begun = time.monotonic()
+    assert Duplicate((0,), done.positions) == log.append("a-1", new, NO_STREAM)
+    assert time.monotonic() - begun < 20
+
+
+def test_large_and_small_requests_of_one_batch_each_get_their_outcome(log, session):
+    log.append("a-1", [event()], NO_STREAM)
+    same = [event(os.urandom(3 << 20)) for _ in range(2)]
+    log.append("b-1", same, NO_STREAM)
+    tokens = log.schedule.acquire("q", ["c-1"], "me", now=1, until=1 << 60)
+    outcomes = log.append_batch(
+        [
+            request("a-1", event(os.urandom(5 << 20)), expected=0, wakes=[Wake("q", 3)]),
+            request("b-1", *same),
+            request("a-1", event(), expected=0),
+            AppendRequest([StreamAppend("c-1", [event(same[0].data)], ANY)], [Fence("q", "c-1", tokens["c-1"], release=True)]),
+        ]
+    )
+    assert [Appended, Duplicate, WrongExpectedVersion, Appended] == [type(each) for each in outcomes]
+    assert [0, 1] == versions_by_position(log, "a-1")
+    assert same[0].data == next(iter(log.read("c-1"))).data
+    assert [(3,)] == session.execute("SELECT count(*) FROM blobs").fetchall()
+    assert [("a-1", 3, None), ("c-1", None, None)] == session.execute("SELECT name, wake_at, owner FROM schedule ORDER BY 1").fetchall()
+
+
+def test_a_payload_is_kept_beside_the_events_only_when_it_is_large_and_then_once(log, session):
+    edge = batch.LARGEST_INLINE
+    large = os.urandom(edge + 1)
+    log.append("a-1", [event(os.urandom(edge)), event(large), event(large)], NO_STREAM)
+    assert [(edge + 1,)] == session.execute("SELECT octet_length(data) FROM blobs").fetchall()
+    assert [edge, 0, 0] == [size for (size,) in session.execute("SELECT octet_length(data) FROM events ORDER BY version")]
+    assert [large, large] == [found.data for found in log.read("a-1", after=0)]
+
+
+def test_more_events_than_a_transaction_has_places_for_are_refused(log, monkeypatch):
+    monkeypatch.setattr(batch, "_MOST_EVENTS", 10)
+    with pytest.raises(TerminalError, match=r"11 events.*fewer requests"):
+        log.append("a-1", events(11), ANY)
+    log.append("a-1", events(10), ANY)
+    assert 9 == log.head("a-1")
+
+
+def test_text_without_a_utf8_form_is_refused_and_nothing_is_kept(log):
+    for name in ("bad\ud800", "bad\0"):
+        with pytest.raises(TerminalError):
+            log.append_batch([request("a-1", event()), request("a-1", event(type=name))])
+    assert -1 == log.head("a-1")
