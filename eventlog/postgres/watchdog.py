@@ -58,8 +58,8 @@ class HorizonHeld:
         if self.pid is None:
             return f"{front} ({self.transaction}); no session with it can be seen. See pg_stat_activity as a superuser."
         who = f"pid {self.pid} of {self.user} ({self.application or 'no application name'}) in database {self.database}"
-        doing = f", {self.state}" if self.state else ""
-        last = f", its last statement: {self.query}" if self.query else ""
+        doing = f", {self.state}" if self.state else " (the role pg_read_all_stats lets you see more)"
+        last = f", its last statement: {self.query}" if self.query and self.state else ""
         return f"{front}: {who}{doing}{since}{last}. Let it end, or end it: SELECT pg_terminate_backend({self.pid})"
 
 
