@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from intentlog.effector.dedup import DedupSchemaError, Done, StoreUnavailable, StoreUnfit, open_dedup
+from intentlog.effector.dedup import DedupSchemaError, StoreUnavailable, StoreUnfit, open_dedup
 from intentlog.effector.dedup.checking import MARGIN
 from intentlog.effector.testing.dedup.maker import DAY, LEASE, NOON, claimed, completed
 from tests.services.redis import RedisServer
@@ -123,11 +123,3 @@ def test_a_user_with_just_the_rights_that_the_error_names_is_served(own: RedisSe
     with pytest.raises(StoreUnfit, match="refuses these credentials") as refusal:
         open_dedup(f"redis://dedup:hunter3@{place}")
     assert "hunter3" not in str(refusal.value)
-
-
-def test_results_survive_the_death_of_the_server(own: RedisServer) -> None:
-    with closing(open_dedup(f"{own.url}?patience_ms=20000")) as store:
-        completed(store, "survives", b"\0\xff" * 1000)
-        own.kill()
-        own.start(durable=True)
-        assert Done("OK", b"\0\xff" * 1000) == store.look("survives", now=NOON)
