@@ -22,6 +22,7 @@ from typing import Any, Final
 import attrs
 
 from intentlog.agents import App, Committer, Input, Worker, WorkerSettings
+from intentlog.agents.tuning import tune_for_serving
 from intentlog.eventlog import EventLog, open_log
 
 from .bare import Raw, bare
@@ -98,6 +99,7 @@ def ours(url: str, units: int) -> dict[str, Any]:
     """The contender: record the inputs, then run the worker over them."""
     app, log = make_app(), open_log(url)
     record(app, log, units)
+    tune_for_serving()  # as ``eventlog run`` and ``eventlog worker`` do
     seconds = asyncio.run(run_worker(app, log, units))
     log.close()
     return {"seconds": seconds}
