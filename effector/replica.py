@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ import attrs
 import click
 
 from ..agents.committer import Committer
+from ..agents.tuning import tune_for_serving
 from ..eventlog.clock import MILLISECOND
 from ..eventlog.console import INTERRUPTED, OK, CouldNot, masked
 from ..eventlog.errors import InvalidUrl, LogError
@@ -97,6 +99,7 @@ def _not_there(settings: Settings) -> Iterator[str]:
 def serve(given: Mapping[str, str | None], *, until_idle: bool = False) -> int:
     """Serve until a signal, or until every intent has its outcome; the exit code."""
     settings, registry, log = prepare(given)
+    tune_for_serving()
     replica = Replica(settings, registry, log, until_idle=until_idle)
     try:
         with replica.heeding_signals():
@@ -259,8 +262,18 @@ class Replica:
         if self.signal:
             os._exit(128 + number)
         self.signal = number
+        _write_now(number)
         if self._stop is not None:
             self._stop()
+
+
+def _write_now(number: int) -> None:
+    """A line out of a signal handler: past all buffers, which may be in use right now."""
+    line = {"signal": number, "event": "signal", "text": "running tools may end; once more stops at once"}
+    try:
+        os.write(2, f"{json.dumps(line)}\n".encode())
+    except OSError:  # nobody reads it; stopping is what matters
+        pass
 
 
 def _closed(committer: Committer, pool: ThreadPoolExecutor, provider: Any) -> None:

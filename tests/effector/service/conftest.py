@@ -1,0 +1,27 @@
+"""The stores that several processes may share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.effector.service.replicas import World
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """Replicas on each store that several processes may share."""
+    url = f"sqlite:///{tmp_path}/log.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    made = World(tmp_path, url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[World]:
+    """The same on one file, where the store makes no difference."""
+    made = World(tmp_path, f"sqlite:///{tmp_path}/log.db")
+    yield made
+    made.close()

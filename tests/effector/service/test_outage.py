@@ -1,0 +1,47 @@
+"""The database of a replica dies under it and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.effector.service.replicas import World, eventually
+from tests.services.postgres import NoPostgres, PostgresServer
+
+pytestmark = pytest.mark.alone
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """A PostgreSQL of this test's own, to be killed."""
+    try:
+        made = PostgresServer()
+    except NoPostgres as reason:
+        pytest.skip(str(reason))
+    with made:
+        yield made.start()
+
+
+def test_a_database_that_dies_in_mid_call_costs_time_and_no_certainty(server: PostgresServer, tmp_path: Path):
+    """Show 3: live and not ready meanwhile; the outcome of the tool that ended in between is kept, and recorded as OK."""
+    world = World(tmp_path, server.create_database())
+    try:
+        replica = world.start("--lease-ms", "20000", "--tool-timeout-ms", "15000")
+        during, behind = world.stage("k", "gated", name="x"), world.stage("k")
+        eventually(world.ledger)
+        server.stop_immediately()
+        world.open_gate()
+        eventually(lambda: world.ledger("ended"))
+        eventually(lambda: replica.get("/readyz")[0] == 503)
+        parts = eventually(lambda: {name: each for name, each in replica.health()["parts"].items() if "error" in each})
+        assert all("LogUnavailable" in each["error"] for each in parts.values())
+        assert 200 == replica.get("/healthz")[0]
+        server.start()
+        eventually(lambda: world.statuses(during, behind) == ["OK", "OK"], 60)
+        eventually(lambda: replica.get("/readyz")[0] == 200, 60)
+        assert [during, behind] == world.ledger()
+        assert 0 == replica.end()
+    finally:
+        world.close()

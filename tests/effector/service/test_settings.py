@@ -1,0 +1,112 @@
+"""One class, three readers: the command line, the environment, the page."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+
+import attrs
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from intentlog.effector.commands_effector import effector
+from intentlog.effector.settings import Settings, SettingsRefused, flag, table, variable
+from intentlog.eventlog.cli import group
+from tests.effector.service.replicas import TOOLS
+from tests.house.tree import ROOT
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    (tmp_path / "tools.py").write_text(TOOLS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [name for name in os.environ if name.startswith("EFFECTOR_")]:
+        monkeypatch.delenv(name)
+
+    def run(*words: str, **environment: str) -> Result:
+        return CliRunner().invoke(group, ["effector", *words], env=environment, prog_name="eventlog")
+
+    return run
+
+
+def test_the_page_holds_the_table_that_the_class_gives():
+    assert table() in (ROOT / "docs" / "effector.md").read_text("utf-8")
+
+
+def test_every_field_is_an_option_with_a_variable_and_every_option_a_field():
+    known = {each.name for each in attrs.fields(Settings)}
+    options = {each.name: each for each in effector.params if isinstance(each, click.Option) and not each.hidden}
+    assert known == set(options)
+    assert {name: flag(name) for name in known} == {name: each.opts[0] for name, each in options.items()}
+    assert {name: variable(name) for name in known} == {name: (each.envvar or [""])[0] for name, each in options.items()}
+
+
+def test_the_defaults_are_those_that_were_promised():
+    settings, problems = Settings.read({"registry": "tools:TOOLS"})
+    assert [] == problems
+    assert (60_000, 300_000, 86_400_000, 8) == (settings.tool_timeout_ms, settings.lease_ms, settings.result_ttl_ms, settings.max_concurrent_partitions)
+    assert ("off", "eventlog:", "eventlog:", "127.0.0.1") == (settings.verify_intents, settings.intents_from, settings.results_to, settings.health_host)
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_nothing_secret_with_it(call):
+    done = call(
+        *("--lease-ms", "ages", "--tool-timeout-ms", "0", "--unknown-tools", "guess", "--signing-keys", "hunter2", "--registry", "tools:GONE"),
+        *("--intents-from", "kafka://me:hunter2@broker/intents", "--health-port", "70000", "--traces", "paper"),
+        EFFECTOR_OWNER="a b",
+        EFFECTOR_LOG_LEVEL="loud",
+    )
+    assert (2, "") == (done.exit_code, done.stdout)
+    told = [line.strip().partition(" ")[0] for line in done.stderr.splitlines() if line.startswith("  --")]
+    expected = ["lease-ms", "tool-timeout-ms", "unknown-tools", "signing-keys", "registry", "intents-from", "health-port", "traces", "owner", "log-level"]
+    assert sorted(f"--{each}" for each in expected) == sorted(told)
+    assert "10 things are wrong" in done.stderr
+    assert "hunter2" not in done.stderr
+    assert "kafka://***@broker/intents" in done.stderr
+
+
+WRONG = {
+    "no registry": ({"registry": None}, "--registry (EFFECTOR_REGISTRY): give the tools"),
+    "no such module": ({"registry": "nowhere:TOOLS"}, "there is no module 'nowhere'"),
+    "something else": ({"registry": "tools:TOOLS.add"}, "no ToolSet, list of tools or App"),
+    "a lease no longer than the timeout": ({"lease_ms": "60000"}, "60000 must be more than --tool-timeout-ms, 60000"),
+    "a lease shorter than one tool's timeout": ({"registry": "tools:SLOW"}, "300000 must be more than the timeout of the tool slow, 600000 ms"),
+    "no keys": ({"verify_intents": "require"}, "--verify-intents require needs keys"),
+    "two logs": ({"log": "sqlite:///a.db", "intents_from": "eventlog:sqlite:///b.db"}, "names the log sqlite:///b.db, while --log names sqlite:///a.db"),
+    "a log in memory": ({"log": "memory://"}, "ends with the process"),
+    "no log": ({"log": "ftp://x/y"}, "No store understands"),
+    "a dedup store beside the log": ({"dedup": "redis://:hunter2@r:6379"}, "redis://***@r:6379 does not go with intents from the log"),
+    "results elsewhere": ({"results_to": "kafka://b/r"}, "kafka://b/r does not go with intents from the log"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_is_refused_before_anything_runs(call, case):
+    from intentlog.effector.replica import prepare
+
+    given, text = WRONG[case]
+    with pytest.raises(SettingsRefused) as refused:
+        prepare({"registry": "tools:TOOLS", **given})
+    assert 2 == refused.value.exit_code
+    (problem,) = [each for each in refused.value.problems if text in each]
+    assert "hunter2" not in problem
+
+
+def test_a_variable_is_read_and_a_flag_outranks_it(call):
+    assert "'x' must be a whole number" in call(EFFECTOR_LEASE_MS="x").stderr
+    assert "'y' must be a whole number" in call("--lease-ms", "y", EFFECTOR_LEASE_MS="x").stderr
+    assert "'x' must" not in call("--lease-ms", "y", EFFECTOR_LEASE_MS="x").stderr
+
+
+def test_a_log_that_is_not_there_is_no_fault_of_the_configuration(call):
+    done = call("--registry", "tools:TOOLS", "--log", "sqlite:///gone.db")
+    assert (3, True) == (done.exit_code, "gone.db" in done.stderr)
+
+
+def test_tools_that_name_no_timeout_get_the_one_that_is_told(call):
+    from intentlog.effector.tool_registry import load_registry
+
+    timeouts = {each.name: each.timeout for each in load_registry("tools:TOOLS", timedelta(seconds=7)).tools}
+    assert {timedelta(seconds=7)} == set(timeouts.values())
+    assert [timedelta(minutes=10)] == [each.timeout for each in load_registry("tools:SLOW", timedelta(seconds=7)).tools]

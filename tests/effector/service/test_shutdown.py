@@ -1,0 +1,62 @@
+"""SIGTERM: no new intents, running tools within the grace, everything else at once somebody else's."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.effector.service.replicas import World, eventually
+
+pytestmark = pytest.mark.alone
+
+
+def test_with_eight_tools_in_flight_the_next_replica_goes_on_at_once_with_those_not_begun(world: World):
+    """Show 6: the lease is half a minute, and nothing waits for it but the keys whose tool was called."""
+    slow = [world.stage(f"slow{n}", "gated", name="x") for n in range(8)]
+    rest = [world.stage(f"rest{n}") for n in range(8)]
+    first = world.start("--lease-ms", "30000", "--tool-timeout-ms", "20000", "--grace-ms", "300")
+    eventually(lambda: len(world.ledger()) == 8)
+    begun = time.monotonic()
+    assert 0 == first.end(signal.SIGTERM, 15)
+    assert sorted(slow) == sorted(world.ledger())
+    assert {} == world.settled()
+    assert sorted(slow) == sorted(line["intent_id"] for line in first.lines("left to its lease"))
+    world.start("--lease-ms", "30000", "--tool-timeout-ms", "20000", "--max-concurrent-partitions", "32")
+    eventually(lambda: {"OK"} == set(world.statuses(*rest)))
+    assert time.monotonic() - begun < 25
+    assert sorted([*slow, *rest]) == sorted(world.ledger())
+
+
+def test_a_tool_that_ends_within_the_grace_is_settled_before_the_replica_ends(world: World):
+    intents = [world.stage(f"k{n}", "gated", name="x") for n in range(8)]
+    later = world.stage("k0")
+    replica = world.start()
+    eventually(lambda: len(world.ledger()) == 8)
+    replica.send(signal.SIGTERM)
+    eventually(lambda: replica.lines("stopping"))
+    world.open_gate()
+    assert 0 == replica.process.wait(30)
+    assert (["OK"] * 8, [""]) == (world.statuses(*intents), world.statuses(later))
+    assert [(signal.SIGTERM, True)] == [(line["signal"], line["clean"]) for line in replica.lines("stopped")]
+    keys = [f"a-k{n}" for n in range(8)]
+    assert keys == list(world.log.schedule.acquire("effect", keys, "next", now=0, until=1))
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_an_idle_replica_ends_quickly(local: World, number: int, code: int):
+    replica = local.start()
+    assert replica.url
+    assert code == replica.end(number, 10)
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_second_signal_ends_it_at_once_even_while_a_tool_holds_up_the_whole_process(local: World, number: int, code: int):
+    local.stage("k", "stone", name="x")
+    replica = local.start()
+    eventually(local.ledger)
+    replica.send(number)
+    eventually(lambda: replica.lines("signal"))
+    replica.send(number)
+    assert code == replica.process.wait(10)
