@@ -136,6 +136,8 @@ def settings(address: Address, *, read_only: bool, durable: bool) -> dict[str, A
         "enable_seqscan": "off",
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",
+        # An index gives rows in its order, and stops where a LIMIT says so; a bitmap of them is made whole and sorted.
+        "enable_bitmapscan": "off",
     }
     if read_only:
         ours["default_transaction_read_only"] = "on"

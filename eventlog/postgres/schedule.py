@@ -11,12 +11,12 @@ below the moment of the server's clock at which it is given, in microseconds: af
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ..clock import Micros
 from ..log import Claim
-from .arrays import integers, texts
+from .arrays import Integers, Texts, integers, texts
 from .connection import Database
 from .statements import statement
 from .texts import is_storable
@@ -47,15 +47,14 @@ class PostgresSchedule:
 
     def renew(self, claims: Sequence[Claim], *, until: Micros) -> list[Claim]:
         kept: set[Any] = set()
-        for begin in range(0, len(claims), _NAMES_AT_ONCE):
-            lists = _lists(claims[begin : begin + _NAMES_AT_ONCE])
-            kept.update(self._database.rows(statement("renew"), (*lists, until), durable=False))
+        for queue, names, tokens in _lists(claims):
+            rows = self._database.rows(statement("renew"), (queue, names, tokens, until), durable=False)
+            kept.update((queue, name, token) for name, token in rows)
         return [claim for claim in claims if claim[:3] not in kept]
 
     def release(self, claims: Sequence[Claim], wake_at: Micros | None = None, *, keep_wake: bool = True) -> None:
         sql = statement("release").replace(":wake", "" if keep_wake else ", wake_at = $4::bigint")
-        for begin in range(0, len(claims), _NAMES_AT_ONCE):
-            lists = _lists(claims[begin : begin + _NAMES_AT_ONCE])
+        for lists in _lists(claims):
             self._database.execute(sql, lists if keep_wake else (*lists, wake_at), durable=False)
 
     def wake(self, queue: str, name: str, at: Micros) -> None:
@@ -91,5 +90,15 @@ def _within(name: str, values: tuple[Any, ...], categories: Iterable[str]) -> tu
     return statement(name).replace(":categories", condition), (*values, texts(name for name in wanted if is_storable(name)))
 
 
-def _lists(claims: Sequence[Claim]) -> tuple[Any, Any, Any]:
-    return texts([claim.queue for claim in claims]), texts([claim.name for claim in claims]), integers([claim.token for claim in claims])
+def _lists(claims: Sequence[Claim]) -> Iterator[tuple[str, Texts, Integers]]:
+    """Claims as (queue, names, tokens): of one queue each, not too long, and no name twice in one of them."""
+    open_lists: dict[str, list[dict[str, int]]] = {}
+    for claim in claims:
+        lists = open_lists.setdefault(claim.queue, [])
+        fitting = next((each for each in lists if claim.name not in each and len(each) < _NAMES_AT_ONCE), None)
+        if fitting is None:
+            lists.append(fitting := {})
+        fitting[claim.name] = claim.token
+    for queue, lists in open_lists.items():
+        for tokens in lists:
+            yield queue, texts(tokens), integers(list(tokens.values()))

@@ -1,7 +1,6 @@
 -- Locked in the order of (queue, name), as everywhere, so that nobody waits in a circle.
 WITH held AS MATERIALIZED (
-    SELECT queue, name FROM schedule WHERE owner = $1 ORDER BY queue, name FOR NO KEY UPDATE
+    SELECT queue FROM schedule WHERE owner = $1 ORDER BY queue, name FOR NO KEY UPDATE
 )
-UPDATE schedule s SET owner = NULL, lease_until = NULL
-FROM held h
-WHERE s.queue = h.queue AND s.name = h.name AND s.owner = $1
+UPDATE schedule SET owner = NULL, lease_until = NULL
+WHERE (SELECT count(*) FROM held) > 0 AND owner = $1

@@ -1,12 +1,11 @@
--- Locked in the order of (queue, name), as everywhere, so that nobody waits in a circle.
+-- See renew.
 WITH held AS MATERIALIZED (
-    SELECT s.queue, s.name, s.token
-    FROM unnest($1::text[], $2::text[], $3::bigint[]) AS c (queue, name, token)
-    JOIN schedule s ON s.queue = c.queue AND s.name = c.name AND s.token = c.token
-    WHERE s.owner IS NOT NULL
-    ORDER BY s.queue, s.name
-    FOR NO KEY UPDATE OF s
+    SELECT h.name
+    FROM (SELECT name, token FROM unnest($2::text[], $3::bigint[]) AS u (name, token) ORDER BY name COLLATE "C") c
+    CROSS JOIN LATERAL (
+        SELECT s.name FROM schedule s
+        WHERE s.queue = $1 AND s.name = c.name AND s.token = c.token AND s.lease_until IS NOT NULL
+        FOR NO KEY UPDATE
+    ) h
 )
-UPDATE schedule s SET owner = NULL, lease_until = NULL :wake
-FROM held h
-WHERE s.queue = h.queue AND s.name = h.name AND s.token = h.token AND s.owner IS NOT NULL
+UPDATE schedule SET owner = NULL, lease_until = NULL :wake WHERE queue = $1 AND name = ANY(ARRAY(SELECT name FROM held))

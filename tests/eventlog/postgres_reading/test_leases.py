@@ -145,7 +145,7 @@ def test_a_takeover_that_waits_for_the_owners_commit_sees_what_it_committed(log:
     (held,) = claim(log, "slow")
     release = AppendRequest([StreamAppend("a-1", [event()], 0)], [Fence("q", "a-1", held.token, release=True)])
     taken: dict[str, int] = {}
-    owner = in_threads(lambda: log.append_batch([release]))  # type: ignore[arg-type, return-value]
+    owner = in_threads(lambda: log.append_batch([release]))  # type: ignore[arg-type]
     until(lambda: _waiting(psql) == 1, "the append stands at the gate, its rows locked")
     assert claim(other, "next", NOON + 100) == []
     taker = in_threads(lambda: taken.update(other.schedule.acquire("q", ["a-1"], "next", now=NOON + 100, until=NOON + 200)))
@@ -202,5 +202,5 @@ def test_owners_that_release_renew_and_claim_the_same_names_in_every_order_never
             mine.schedule.renew(ordered, until=NOON + 500)
             mine.schedule.release(ordered)
 
-    ended(in_threads(*[lambda log=each, owner=f"o{number}", way=bool(number % 2): work(log, owner, way) for number, each in enumerate((log, other) * 3)]))  # type: ignore[misc]
+    ended(in_threads(*[lambda log=each, owner=f"o{number}", way=bool(number % 2): work(log, owner, way) for number, each in enumerate((log, other) * 3)]))
     assert log.schedule.owners() == set()
