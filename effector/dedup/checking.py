@@ -23,7 +23,7 @@ LONGEST_NAME: Final = 512
 """UTF-8 bytes of an intent id, an owner or a status."""
 LAST_MOMENT: Final = 2**53
 """Moments are below this (the year 2255): Redis counts in doubles."""
-MOST_BYTES: Final = 256 << 20
+MOST_BYTES: Final = 64 << 20
 """The largest result any store takes."""
 MARGIN: Final = 600 * SECOND
 """How long after its expiry a result is kept all the same, so that a clock that runs ahead deletes nothing that others still read."""

@@ -18,7 +18,7 @@ from .errors import InvalidDedupUrl
 
 _MOST_IDLE: Final = 8
 _LONGEST_ANSWER_S: Final = 30.0
-"""A statement takes milliseconds, one with 256 MB seconds; a server that is silent for longer has stopped."""
+"""A statement takes milliseconds, one with the largest result seconds; a server that is silent for longer has stopped."""
 
 
 class Connections:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator
 from contextlib import closing
 
 import psycopg
@@ -66,15 +68,24 @@ def test_many_that_open_an_empty_database_at_once_make_one_store(postgres_url: s
     assert [(1,)] == ask(postgres_url, "SELECT count(*) FROM intentlog_dedup.release")
 
 
-def test_a_role_without_rights_is_told_which(postgres_url: str) -> None:
+@pytest.fixture
+def guest(postgres_url: str) -> Iterator[str]:
+    """A role that has no rights yet; gone after the test, since roles belong to the whole server."""
+    name = f"dedup_guest_{secrets.token_hex(4)}"
+    ask(postgres_url, f"CREATE ROLE {name}")
+    yield name
+    ask(postgres_url, f"DROP OWNED BY {name}")
+    ask(postgres_url, f"DROP ROLE {name}")
+
+
+def test_a_role_without_rights_is_told_which(postgres_url: str, guest: str) -> None:
     open_dedup(postgres_url).close()
-    ask(postgres_url, "DO $$ BEGIN CREATE ROLE dedup_guest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    guest = postgres_url.replace("postgres@", "dedup_guest@")
+    url = f"{postgres_url}?options=-c%20role%3D{guest}"
     with pytest.raises(StoreUnfit, match="GRANT USAGE ON SCHEMA"):
-        open_dedup(guest)
-    ask(postgres_url, "GRANT USAGE ON SCHEMA intentlog_dedup TO dedup_guest")
-    ask(postgres_url, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA intentlog_dedup TO dedup_guest")
-    with closing(open_dedup(guest)) as store:
+        open_dedup(url)
+    ask(postgres_url, f"GRANT USAGE ON SCHEMA intentlog_dedup TO {guest}")
+    ask(postgres_url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA intentlog_dedup TO {guest}")
+    with closing(open_dedup(url)) as store:
         completed(store, "one")
 
 
