@@ -155,8 +155,8 @@ class Appender:
                 outcomes.append(self._since(decision))
             elif isinstance(decision, Appended | Duplicate):
                 firsts = [first - starts[part.stream] + heads[part.stream] for part, first in zip(request.parts, decision.first_versions, strict=True)]
-                positions = tuple([tuple([each + base if each < _FIRST_POSITION else each for each in found]) for found in decision.positions])
-                outcomes.append(type(decision)(tuple(firsts), positions))
+                placing = _in_a_row if isinstance(decision, Appended) else _placed
+                outcomes.append(type(decision)(tuple(firsts), tuple([placing(found, base) for found in decision.positions])))
             else:
                 outcomes.append(decision)
         if last:
@@ -177,6 +177,15 @@ class Appender:
         for request in requests:
             for part in request.parts:
                 self._names[part.stream] = 1
+
+
+def _in_a_row(found: Sequence[int], base: int) -> tuple[int, ...]:
+    return tuple(range(base + found[0], base + found[-1] + 1)) if found else ()
+
+
+def _placed(found: Sequence[int], base: int) -> tuple[int, ...]:
+    """A duplicate's places may be of this batch, or of long ago."""
+    return tuple([place + base if place < _FIRST_POSITION else place for place in found])
 
 
 def _numbers(names: Sequence[str] | Mapping[str, int]) -> dict[str, int]:

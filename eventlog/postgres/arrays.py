@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, cast
 
 from psycopg import pq
 from psycopg.abc import AdaptContext
@@ -53,14 +53,23 @@ def texts(values: Iterable[str | None]) -> Texts:
 
 
 def _joined(element: int, values: Sequence[bytes | None]) -> bytes:
-    pack = _LENGTH.pack
-    parts = [_header(element, len(values), nulls=None in values)]
-    for value in values:
-        if value is None:
-            parts.append(_NULL)
-        else:
-            parts += (pack(len(value)), value)
-    return b"".join(parts)
+    """Each value behind its length. Ids are all of one length, and some columns are empty: those are the quick ways."""
+    count = len(values)
+    missing = values.count(None)
+    header = _header(element, count, nulls=missing > 0)
+    if missing == count:
+        return header + _NULL * count
+    if missing:
+        return header + b"".join([_NULL if value is None else _LENGTH.pack(len(value)) + value for value in values])
+    whole = cast("Sequence[bytes]", values)
+    lengths = list(map(len, whole))
+    if lengths.count(lengths[0]) == count:
+        prefix = _LENGTH.pack(lengths[0])
+        return header + prefix + prefix.join(whole)
+    parts = [b""] * (2 * count)
+    parts[0::2] = map(_LENGTH.pack, lengths)
+    parts[1::2] = whole
+    return header + b"".join(parts)
 
 
 def _header(element: int, count: int, *, nulls: bool = False) -> bytes:

@@ -19,11 +19,6 @@ from .pooling import Connection, Pool, Rows
 
 #: Beside the pool for everything else: connections whose commits do not wait for the disk.
 _MOST_HASTY: Final = 4
-_CHUNK_ROWS: Final = 2_048
-_CHUNK_BYTES: Final = 4 << 20
-_LEAST_ROWS: Final = 32
-#: What a row is taken to be until some have been seen: a first chunk holds 512 of them.
-_ROW_BYTES: Final = 8 << 10
 _FAULTS: Final = (psycopg.Error, UnicodeEncodeError)
 
 
@@ -37,7 +32,6 @@ class Database:
         self._guard = threading.Lock()
         self._pool = Pool(address, read_only=read_only, durable=True, size=address.pool_size)
         self._hasty: Pool | None = None
-        self._row_bytes = float(_ROW_BYTES)
 
     def rows(self, sql: str, parameters: Sequence[Any] = (), *, durable: bool = True) -> Rows:
         """Every row that one statement gives.
@@ -56,19 +50,6 @@ class Database:
             return self._rows(sql, parameters, durable)
         except _FAULTS as error:
             raise self._translated(error) from error
-
-    def chunk(self, sql: str, parameters: Sequence[Any], data_column: int, most_rows: int = _CHUNK_ROWS) -> tuple[Rows, bool]:
-        """The first rows of a reading statement, bounded in number and roughly in bytes, and whether those were all of them.
-
-        The statement's last parameter is its ``LIMIT`` and is filled in here, by what the rows seen lately took.
-        """
-        count = max(min(most_rows, int(_CHUNK_BYTES / self._row_bytes)), min(most_rows, _LEAST_ROWS), 1)
-        found = self.rows(sql, (*parameters, count))
-        if found:
-            mean = sum(len(row[data_column] or b"") for row in found) / len(found) + 64
-            # Large rows are believed at once, small ones little by little.
-            self._row_bytes = max(mean, (self._row_bytes + mean) / 2)
-        return found, len(found) < count
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), *, durable: bool = True) -> int:
         """Run one writing statement, never twice; how many rows it touched."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from intentlog.eventlog.testing.maker import Ticking, event, fresh
 def test_a_url_that_no_store_understands_is_shown_with_the_ones_there_are(url):
     with pytest.raises(InvalidUrl) as refused:
         open_log(url)
-    for word in (repr(url), "memory://", "sqlite://", "sqlite:///eventlog.db"):
+    for word in (repr(url), "memory://", "sqlite://", "postgresql://", "sqlite:///eventlog.db"):
         assert word in str(refused.value)
     assert isinstance(refused.value, TerminalError)
 
@@ -62,3 +64,11 @@ def test_a_sqlite_log_is_only_made_when_it_may_be(tmp_path: Path):
         open_log(url, create=False)
     open_log(url).close()
     open_log(url, create=False).close()
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg_pool"])
+def test_a_driver_that_is_not_installed_is_named_with_the_way_to_install_it(driver):
+    script = f"import sys; sys.modules[{driver!r}] = None; from intentlog.eventlog.opening import open_log; open_log('postgresql://db/log')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert f"needs {driver}, which is not installed here. Install it with: pip install 'intentlog[postgres]'" in done.stderr
+    assert "InvalidUrl" in done.stderr
