@@ -16,12 +16,14 @@ import attrs
 from ..agents.app import App
 from ..agents.appends import TURNS
 from ..agents.committer import Committer
+from ..agents.errors import InputRefused
 from ..agents.sending import Receipt, deliver
 from ..agents.worker import Worker, WorkerSettings
 from ..eventlog.errors import LogUnavailable
 from ..eventlog.events import NewEvent
 from ..eventlog.log import AppendRequest, EventLog
 from .effector import Effector
+from .keeping import pause
 from .measures import EffectorSettings
 from .neighbours import evict_dead
 from .outage import Outage
@@ -175,8 +177,7 @@ class Process:
         while batch := await loop.run_in_executor(None, intake):
             self.progress.offered += len(batch)
             self.boundary("input.offered", batch[0].stream)
-            pairs, ids = [(each.stream, each.event) for each in batch], [each.input_id for each in batch]
-            for receipt in await loop.run_in_executor(None, deliver, self.log, pairs, ids):
+            for receipt in await self._delivered(batch):
                 if not isinstance(receipt, Receipt):
                     self.progress.refused.append(str(receipt))
                 elif receipt.duplicate:
@@ -185,6 +186,21 @@ class Process:
                     self.progress.accepted += 1
             self.boundary("input.recorded", batch[0].stream)
             self._worker.wake()
+
+    async def _delivered(self, batch: list[Intake]) -> list[Receipt | InputRefused]:
+        """Receipts, once the log has taken the inputs. While it cannot be reached they are sent again, under the same ids."""
+        pairs, ids = [(each.stream, each.event) for each in batch], [each.input_id for each in batch]
+        failures = 0
+        while True:
+            try:
+                receipts = await asyncio.get_running_loop().run_in_executor(None, deliver, self.log, pairs, ids)
+            except LogUnavailable as problem:
+                self._trouble("taking inputs in", problem)
+                failures += 1
+                await asyncio.sleep(pause(failures))
+            else:
+                self.outage.over()
+                return receipts
 
     def _committed(self, requests: list[AppendRequest]) -> None:
         self.outage.over()

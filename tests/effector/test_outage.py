@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from intentlog.agents import App, Complete, Input, agent
-from intentlog.agents.sending import send
+from intentlog.agents.sending import send, typed_input
 from intentlog.agents.worker import WorkerSettings
 from intentlog.effector.outage import Outage
-from intentlog.effector.process import Process, Progress
+from intentlog.effector.process import Intake, Process, Progress
 from intentlog.eventlog.clock import MILLISECOND, system_clock
 from intentlog.eventlog.errors import LogUnavailable, WrongExpectedVersion
 from intentlog.eventlog.memory import MemoryLog
@@ -63,6 +63,32 @@ def test_a_run_that_serves_waits_for_as_long_as_it_takes():
         return (await process.run(every=look)).turns
 
     assert 1 == asyncio.run(asyncio.wait_for(served(), 30))
+
+
+def test_inputs_that_the_log_does_not_take_are_offered_again_until_it_does():
+    log = full_log()
+    troubles: list[str] = []
+    given = [typed_input(app, Input("notes", "k", text, text)) for text in "abc"]
+    helpings = [[Intake(stream, event, text) for (stream, event), text in zip(given, "abc", strict=True)], []]
+
+    def told(doing: str, problem: BaseException) -> None:
+        troubles.append(doing)
+        log.full = troubles.count("taking inputs in") < 3
+
+    process = Process(app, log, "me", WorkerSettings(lease=300 * MILLISECOND), on_error=told)
+    progress = asyncio.run(asyncio.wait_for(process.run(lambda: helpings.pop(0), until_idle=True), 30))
+    assert (3, 4) == (progress.accepted, sum(event.type == "activation.completed" for event in log.read_all()))
+    assert "taking inputs in" in troubles
+
+
+def test_a_run_until_idle_gives_up_when_its_inputs_are_not_taken():
+    log = FullLog("memory://", system_clock)
+    log.full = True
+    stream, event = typed_input(app, Input("notes", "k", "x", "i"))
+    process = Process(app, log, "me", WorkerSettings(lease=300 * MILLISECOND), outage=Outage(bears=0.2))
+    with pytest.raises(LogUnavailable, match="this run gives up: database or disk is full"):
+        asyncio.run(asyncio.wait_for(process.run(lambda: [Intake(stream, event, "i")], until_idle=True), 30))
+    assert 0 == log.last_position()
 
 
 def outage_of(*happened: float | str) -> Outage:
