@@ -23,10 +23,14 @@ def _crash(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
         raise click.BadParameter(str(problem), ctx, parameter) from problem
 
 
+crash_option = click.option("--crash-at", "crash", hidden=True, envvar="EVENTLOG_CRASH_AT", callback=_crash, help="See effector/crash.py.")
+"""For every command that serves."""
+
+
 def _serving(command: Any) -> Any:
     """The options that ``run`` and ``worker`` share."""
     for option in (
-        click.option("--crash-at", "crash", hidden=True, envvar="EVENTLOG_CRASH_AT", callback=_crash, help="See effector/crash.py."),
+        crash_option,
         json_option,
         click.option(
             "--poll-ms", metavar="N", type=click.IntRange(1, 60_000), default=50, show_default=True, help="How often to look for what others appended."

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from .cli import crash_option
 from .settings import options
+
+if TYPE_CHECKING:
+    from .crash import Boundary
 
 
 @click.command()
 @options
+@crash_option
 @click.option("--until-idle", is_flag=True, hidden=True, envvar="EFFECTOR_UNTIL_IDLE", help="End when every intent has its outcome.")
-def effector(until_idle: bool, **given: str | None) -> int:
+def effector(crash: Boundary | None, until_idle: bool, **given: str | None) -> int:
     """Carry out intents in a process of its own, one of any number of replicas.
 
     It needs the tools alone: no agent runs here. Every option also reads an environment variable. It serves until SIGTERM or
@@ -18,4 +25,4 @@ def effector(until_idle: bool, **given: str | None) -> int:
     """
     from .replica import serve
 
-    return serve(given, until_idle=until_idle)
+    return serve(given, until_idle=until_idle, boundary=crash)

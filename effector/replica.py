@@ -96,11 +96,11 @@ def _not_there(settings: Settings) -> Iterator[str]:
             yield f"{named('traces')}: OpenTelemetry is not installed. pip install 'intentlog[otel]'"
 
 
-def serve(given: Mapping[str, str | None], *, until_idle: bool = False) -> int:
-    """Serve until a signal, or until every intent has its outcome; the exit code."""
+def serve(given: Mapping[str, str | None], *, until_idle: bool = False, boundary: Callable[[str, str], None] | None = None) -> int:
+    """Serve until a signal, or until every intent has its outcome; the exit code. ``boundary`` hears of what is reached (``crash``)."""
     settings, registry, log = prepare(given)
     tune_for_serving()
-    replica = Replica(settings, registry, log, until_idle=until_idle)
+    replica = Replica(settings, registry, log, until_idle, boundary or (lambda name, stream: None))
     try:
         with replica.heeding_signals():
             asyncio.run(replica.serve())
@@ -117,6 +117,7 @@ class Replica:
     registry: Registry
     log: EventLog
     until_idle: bool = False
+    boundary: Callable[[str, str], None] = lambda name, stream: None
     #: The first signal that asked for the end.
     signal: int = attrs.field(default=0, init=False)
     lines: Any = attrs.field(init=False)
@@ -144,6 +145,7 @@ class Replica:
             committer=committer,
             categories=self.registry.categories,
             settings=self._measures(),
+            boundary=self.boundary,
             on_error=log_lines.trouble,
             watching=Everyone(watching),
         )

@@ -30,8 +30,7 @@ def test_of_five_hundred_keys_each_is_touched_once_and_nothing_is_left_behind(lo
     eventually(lambda: len(local.settled()) == 500)
     assert sorted(intents) == sorted(local.ledger())
     assert {"OK"} == set(local.statuses(*intents))
-    for each in replicas:
-        eventually(lambda each=each: (0, 0) == (each.metric("keys_in_flight"), each.metric("open_intents")))
+    eventually(lambda: [(0, 0)] * 2 == [(each.metric("keys_in_flight"), each.metric("open_intents")) for each in replicas])
     assert [0, 0] == [each.end() for each in replicas]
 
 
@@ -42,8 +41,7 @@ def test_one_intent_and_four_replicas_make_one_call(world: World):
         assert each.url
     intent = world.stage("k", "nap", seconds=0.3)
     eventually(world.settled)
-    for each in replicas:
-        eventually(lambda each=each: each.metric("open_intents") == 0)
+    eventually(lambda: [0] * 4 == [each.metric("open_intents") for each in replicas])
     assert ([intent], ["OK"]) == (world.ledger(), world.statuses(intent))
     assert 1 == sum(each.metric('outcomes_total{status="OK",tool="nap"}') for each in replicas)
 
@@ -56,7 +54,9 @@ def test_a_tool_that_sleeps_three_times_the_lease_is_called_once(world: World):
     eventually(world.settled)
     eventually(lambda: time.monotonic() - begun > 2.4)  # longer than the nap and another lease
     assert ([intent], ["ERROR"]) == (world.ledger(), world.statuses(intent))
-    assert "TimedOut" == world.settled()[intent][0].failure.type
+    failure = world.settled()[intent][0].failure
+    assert failure is not None
+    assert "TimedOut" == failure.type
     assert [0, 0, 0] == [each.end() for each in replicas]
 
 

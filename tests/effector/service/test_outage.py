@@ -45,3 +45,17 @@ def test_a_database_that_dies_in_mid_call_costs_time_and_no_certainty(server: Po
         assert 0 == replica.end()
     finally:
         world.close()
+
+
+def test_a_replica_whose_database_is_gone_stops_all_the_same(server: PostgresServer, tmp_path: Path):
+    world = World(tmp_path, server.create_database())
+    try:
+        replica = world.start("--grace-ms", "500")
+        world.stage("k", "gated", name="x")
+        eventually(world.ledger)
+        server.stop_immediately()
+        eventually(lambda: replica.get("/readyz")[0] == 503)
+        assert 0 == replica.end()
+        assert 1 == len(replica.lines("left to its lease"))
+    finally:
+        world.close()

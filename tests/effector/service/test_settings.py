@@ -66,7 +66,7 @@ def test_everything_that_is_wrong_is_told_at_once_and_nothing_secret_with_it(cal
     assert "kafka://***@broker/intents" in done.stderr
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "no registry": ({"registry": None}, "--registry (EFFECTOR_REGISTRY): give the tools"),
     "no such module": ({"registry": "nowhere:TOOLS"}, "there is no module 'nowhere'"),
     "something else": ({"registry": "tools:TOOLS.add"}, "no ToolSet, list of tools or App"),

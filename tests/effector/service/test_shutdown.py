@@ -60,3 +60,14 @@ def test_a_second_signal_ends_it_at_once_even_while_a_tool_holds_up_the_whole_pr
     eventually(lambda: replica.lines("signal"))
     replica.send(number)
     assert code == replica.process.wait(10)
+
+
+@pytest.mark.parametrize("boundary, called", [("attempt.recorded", 0), ("tool.called", 1), ("settled", 1)])
+def test_a_replica_that_is_killed_leaves_the_next_one_what_the_log_says(local: World, boundary: str, called: int):
+    intent = local.stage("k")
+    killed = local.start(EVENTLOG_CRASH_AT=boundary)
+    assert -signal.SIGKILL == killed.process.wait(30)
+    local.start()
+    eventually(local.settled)
+    assert ["OK" if boundary == "settled" else "UNKNOWN"] == local.statuses(intent)
+    assert [intent] * called == local.ledger()

@@ -70,7 +70,12 @@ def test_an_outcome_that_is_known_is_kept_until_the_store_takes_it(monkeypatch):
 
         monkeypatch.setattr(outside.log, "append_batch", unreachable)
         monkeypatch.setattr("intentlog.agents.committer._TRIES", 2)
-        outside.do = {"x": lambda: down.set() or "paid"}
+
+        def pay() -> str:
+            down.set()
+            return "paid"
+
+        outside.do = {"x": pay}
         outside.stage("x", "y")
 
         async def run() -> None:

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -100,7 +100,7 @@ def provider(exporter):
     return made
 
 
-def span_of(exporter: InMemorySpanExporter, intent_id: str) -> ReadableSpan:
+def span_of(exporter: InMemorySpanExporter, intent_id: str) -> Any:
     (found,) = [each for each in exporter.get_finished_spans() if (each.attributes or {}).get("intentlog.intent_id") == intent_id]
     return found
 
@@ -122,7 +122,7 @@ def test_a_span_an_attempt_in_the_trace_of_the_input_that_began_it_all_and_the_t
             fact = facts.IntentStaged(name, 3, 1, "pay", {"name": name}, b"", system_clock() + ttl)
             outside.log.append("a-k", [CODEC.stage(fact, event_id=outside.ids(), correlation=correlation)], ANY)
         serve(outside, Everyone([Spans(provider)]), tools)
-    spans = {each.name: each for each in exporter.get_finished_spans()}
+    spans: dict[str, Any] = {each.name: each for each in exporter.get_finished_spans()}
     paid, expired, inside = span_of(exporter, "x"), span_of(exporter, "late"), spans["POST /x"]
     for each in (paid, expired, inside):
         assert int.from_bytes(correlation, "big") == each.context.trace_id
