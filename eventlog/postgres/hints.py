@@ -28,6 +28,8 @@ _APART: Final = 0.02
 #: Seconds until a connection that failed is made again, at first and at most.
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
+#: Seconds that closing waits for the thread.
+_FAREWELL: Final = 2.0
 NAME: Final = "intentlog hints"
 
 
@@ -61,13 +63,13 @@ class Courier:
             self._ring()
 
     def close(self) -> None:
-        """End the thread. A hint that has not been sent yet is lost."""
+        """End the thread. A hint that has not been sent yet is lost; a connection that is only being made ends by itself."""
         with self._guard:
             self._closing.set()
             thread = self._thread
         if thread is not None:
             self._ring()
-            thread.join()
+            thread.join(_FAREWELL)
 
     def _ring(self) -> None:
         with self._guard:

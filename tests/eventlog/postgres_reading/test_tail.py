@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import psycopg
 import pytest
@@ -23,15 +24,16 @@ from tests.services.postgres import PostgresServer
 class Tail:
     """A tail in a thread, and what it has seen so far."""
 
-    def __init__(self, log: EventLog, **filters: tuple[str, ...]) -> None:
+    def __init__(self, log: EventLog, types: tuple[str, ...] = (), categories: tuple[str, ...] = ()) -> None:
         self.seen: list[StoredEvent] = []
         self.stop = threading.Event()
         self._log = log
-        self._filters = filters
+        self._types = types
+        self._categories = categories
         self.threads = in_threads(self._run)
 
     def _run(self) -> None:
-        for batch in tail(self._log, after=0, stop=self.stop.is_set, batch=7, **self._filters):
+        for batch in tail(self._log, after=0, stop=self.stop.is_set, batch=7, types=self._types, categories=self._categories):
             self.seen += batch
 
     def end(self) -> list[StoredEvent]:
@@ -157,7 +159,7 @@ def test_a_tail_goes_on_where_it_was_when_the_server_has_been_restarted() -> Non
         threads = in_threads(follow)
         for turn in range(3):
             writer.append("a-1", [event(), event()], ANY)
-            until(lambda wanted=2 * turn + 2: len(seen) == wanted, "the tail is up to date")
+            until(partial(_has, seen, 2 * turn + 2), "the tail is up to date")
             cut.clear()
             (server.stop if turn % 2 else server.stop_immediately)()
             assert cut.wait(30), "the tail was told"
@@ -170,6 +172,10 @@ def test_a_tail_goes_on_where_it_was_when_the_server_has_been_restarted() -> Non
         assert [each.version for each in seen] == list(range(7))
         log.close()
         writer.close()
+
+
+def _has(seen: list[StoredEvent], count: int) -> bool:
+    return len(seen) == count
 
 
 def _is_there(log: EventLog) -> bool:

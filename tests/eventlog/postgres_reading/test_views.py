@@ -76,7 +76,8 @@ def test_two_processes_take_turns_with_one_view(log: PostgresLog, other: Postgre
     threads = in_threads(second)
     with log.views.transaction("turns") as view:
         inside.set()
-        assert not threads[0].join(0.2) and threads[0].is_alive(), "it waits for its turn"
+        threads[0].join(0.2)
+        assert threads[0].is_alive(), "it waits for its turn"
         order.append("first")
         view.checkpoint(5)
     ended(threads)
@@ -135,7 +136,7 @@ def test_only_one_of_many_makes_a_name_mean_something_first(log: PostgresLog, ot
         in_threads(
             *[lambda log=each, view=f"v{number}": answers.append(log.views.point("sums", view, expected=None)) for number, each in enumerate((log, other) * 4)]
         )
-    )  # type: ignore[misc]
+    )
     assert sorted(answers) == [False] * 7 + [True]
 
 

@@ -189,8 +189,8 @@ def test_a_closed_log_leaves_no_thread_and_no_connection(url: str, psql: Session
 
     before = ours()
     with closing(open_log(url)) as opened:
-        opened.append("a-1", [event()], ANY)
         opened.wait(opened.last_position(), 0.01)
         until(lambda: listeners(psql), "it listens")
+        opened.append("a-1", [event()], ANY)
         assert ours() > before
     until(lambda: ours() == before, "everything has been given back")

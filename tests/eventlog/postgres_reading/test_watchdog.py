@@ -102,9 +102,9 @@ class Scene:
     def _on(self, what: str) -> Callable[[HorizonHeld], None]:
         return lambda held: self.told.append(f"{self.now:g} {what} {held.transaction} {held.events}")
 
-    def at(self, now: float, *held: int) -> None:
+    def at(self, now: float, transaction: int | None = None, events: int = 1) -> None:
         self.now = now
-        self.held = HorizonHeld(*held, since=0) if held else None
+        self.held = None if transaction is None else HorizonHeld(transaction, events, since=0)
         self.dog.look()
 
 
