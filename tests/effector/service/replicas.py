@@ -124,7 +124,8 @@ class Replica:
         self.process.send_signal(number)
 
     def end(self, number: int = signal.SIGTERM, seconds: float = 30.0) -> int:
-        """Its exit code, after a signal."""
+        """Its exit code, after a signal that finds it serving."""
+        assert self.url
         self.send(number)
         return self.process.wait(seconds)
 
