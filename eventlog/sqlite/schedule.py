@@ -27,19 +27,29 @@ class SqliteSchedule:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        #: Queues whose last claim got all that it asked for, so that there is probably more.
+        self._plenty: set[str] = set()
 
     def claim_due(self, queue: str, owner: str, *, now: Micros, until: Micros, limit: int, categories: Iterable[str] = ()) -> list[Claim]:
         wanted = list(dict.fromkeys(categories))
         condition = f"AND substr(name, 1, instr(name, '-') - 1) IN ({marks(len(wanted))})" if wanted else ""
-        if limit <= 0 or not self._database.rows(statement("is_due").replace(":categories", condition), (queue, now, now, *wanted)):
+        if limit <= 0:
+            return []
+        look = statement("is_due").replace(":categories", condition)
+        if queue not in self._plenty and not self._database.rows(look, (queue, now, now, *wanted)):
             return []
         sql = statement("claim_due").replace(":categories", condition)
         with self._database.write(durable=False) as connection:
             rows = connection.execute(sql, (owner, until, queue, queue, now, now, *wanted, limit)).fetchall()
             for wake_at, name, token in rows:
-                self._checked(wake_at, f"queue {queue!r:.80}, name {name!r:.200}")
+                if type(wake_at) is not int:
+                    self._checked(wake_at, f"queue {queue!r:.80}, name {name!r:.200}")
                 self._whole(token, queue, name)
             self._remember(queue, [(name, token) for _, name, token in rows])
+        if len(rows) == limit:
+            self._plenty.add(queue)
+        else:
+            self._plenty.discard(queue)
         return [Claim(queue, name, token, wake_at) for wake_at, name, token in sorted(rows)]
 
     def acquire(self, queue: str, names: Sequence[str], owner: str, *, now: Micros, until: Micros) -> dict[str, int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from intentlog.eventlog.errors import LogUnavailable
 from intentlog.eventlog.log import Claim, EventLog
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.sqlite.statements import statement
@@ -40,6 +42,28 @@ def test_a_lease_that_was_handed_back_cannot_be_renewed(log: EventLog) -> None:
     log.schedule.release([claim])
     assert log.schedule.renew([claim], until=20) == [claim]
     assert log.schedule.due(QUEUE, now=0) == 0
+
+
+def test_a_claim_that_got_all_it_asked_for_is_followed_by_one_that_does_not_look_first(tmp_path: Path) -> None:
+    with (
+        closing(open_log(f"sqlite:///{tmp_path}/log.db?busy_timeout_ms=1")) as log,
+        closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as other,
+    ):
+        for name in NAMES[:2]:
+            log.schedule.wake(QUEUE, name, 1)
+
+        def claim() -> list[str]:
+            return [each.name for each in log.schedule.claim_due(QUEUE, "w", now=1, until=2, limit=2)]
+
+        assert claim() == NAMES[:2]
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LogUnavailable, match="locked"):
+            claim()
+        other.execute("ROLLBACK")
+        assert claim() == []
+        other.execute("BEGIN IMMEDIATE")
+        assert claim() == [], "nothing was left, so it looks before it asks for the write lock"
+        other.execute("ROLLBACK")
 
 
 def test_a_category_with_a_dot_is_not_taken_for_another(log: EventLog) -> None:
