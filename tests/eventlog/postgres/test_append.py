@@ -13,11 +13,12 @@ import pytest
 
 from intentlog.eventlog.errors import LogUnavailable, TerminalError, WrongExpectedVersion
 from intentlog.eventlog.log import Appended, AppendRequest, Duplicate, Fence, StreamAppend, Wake
-from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.planning import LookCloser
 from intentlog.eventlog.postgres import append, batch
 from intentlog.eventlog.postgres.statements import statement
 from intentlog.eventlog.testing.maker import event, events, request, together
 from intentlog.eventlog.versions import ANY, EXISTS, NO_STREAM
+from tests.eventlog.postgres.opening import opened
 
 SLOW_ROWS = """
 CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.01); RETURN NEW; END $$;
@@ -27,7 +28,7 @@ CREATE TRIGGER dawdle BEFORE INSERT ON intentlog.{table} FOR EACH ROW EXECUTE FU
 
 @pytest.fixture
 def log(postgres_url):
-    log = open_log(postgres_url)
+    log = opened(postgres_url)
     yield log
     log.close()
 
@@ -149,7 +150,7 @@ def test_fences_in_opposite_order_do_not_deadlock(log, session, watcher):
     names = [f"a-{number:02}" for number in range(20)]
     tokens = log.schedule.acquire("q", names, "me", now=1, until=1 << 60)
 
-    def write(stream: str, order: list[str]) -> list[Any]:
+    def write(stream: str, order: list[str]) -> Any:
         return log.append_batch([AppendRequest([StreamAppend(stream, [event()], NO_STREAM)], [Fence("q", name, tokens[name]) for name in order])])
 
     with session.transaction():
@@ -166,7 +167,12 @@ def test_a_usual_batch_is_one_round_trip_and_one_transaction(log, session, monke
     log.append("a-2", [event()], NO_STREAM)
     calls: list[str] = []
     real = log._database.call
-    monkeypatch.setattr(log._database, "call", lambda sql, values: calls.append(sql) or real(sql, values))
+
+    def counted(sql: str, values: Any) -> Any:
+        calls.append(sql)
+        return real(sql, values)
+
+    monkeypatch.setattr(log._database, "call", counted)
     monkeypatch.setattr(log._database, "transaction", None)
     outcomes = log.append_batch(
         [
@@ -204,7 +210,7 @@ def test_writers_that_are_never_let_in_are_told_so(log, monkeypatch):
 
     def race(*_: object) -> None:
         tried.append(1)
-        raise append.LookCloser
+        raise LookCloser
 
     monkeypatch.setattr(append, "_racing", race)
     with pytest.raises(LogUnavailable, match="other writers were faster"):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.postgres.arrays import blobs, integers, texts
+from tests.eventlog.postgres.opening import opened
 
 _integers = st.lists(st.none() | st.integers(-(1 << 63), (1 << 63) - 1))
 _blobs = st.lists(st.none() | st.binary(max_size=20)) | st.lists(st.binary(min_size=16, max_size=16)) | st.lists(st.none())
@@ -19,7 +19,7 @@ _texts = st.lists(st.none() | st.text(st.characters(exclude_characters="\0", cod
 @pytest.fixture(scope="module")
 def database(postgres_server):
     url = postgres_server.create_database()
-    log = open_log(url)
+    log = opened(url)
     yield log._database
     log.close()
     postgres_server.drop_database(url)

@@ -11,12 +11,12 @@ import pytest
 
 from intentlog.eventlog.errors import LogError, LogUnavailable, TerminalError
 from intentlog.eventlog.log import Appended, Duplicate
-from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.postgres.address import parse_address
 from intentlog.eventlog.postgres.faults import translated
 from intentlog.eventlog.testing.maker import event, events, patiently
 from intentlog.eventlog.versions import ANY
 from tests.eventlog.postgres.cutting import Proxy
+from tests.eventlog.postgres.opening import opened
 from tests.services.postgres import NoPostgres, PostgresServer
 
 
@@ -43,7 +43,7 @@ def end_others(url: str) -> int:
 
 
 def test_a_stopped_server_is_unavailable_and_a_started_one_just_works(server):
-    log = open_log(server.create_database())
+    log = opened(server.create_database())
     log.append("a-1", [event(b"before")], -1)
     server.stop_immediately()
     for call in (lambda: log.append("a-1", [event()], 0), lambda: list(log.read("a-1")), log.schedule.owners, lambda: log.checkpoints.save("x", 1)):
@@ -57,7 +57,7 @@ def test_a_stopped_server_is_unavailable_and_a_started_one_just_works(server):
 
 
 def test_a_read_whose_connection_was_cut_is_made_again(postgres_url):
-    log = open_log(postgres_url)
+    log = opened(postgres_url)
     log.append("a-1", [event()], -1)
     assert end_others(postgres_url) > 0
     assert 1 == len(list(log.read("a-1")))
@@ -67,7 +67,7 @@ def test_a_read_whose_connection_was_cut_is_made_again(postgres_url):
 
 
 def test_an_append_whose_connection_was_cut_is_never_made_again_by_itself(postgres_url):
-    log = open_log(postgres_url)
+    log = opened(postgres_url)
     same = event()
     log.append("a-1", [event()], -1)
     end_others(postgres_url)
@@ -78,7 +78,7 @@ def test_an_append_whose_connection_was_cut_is_never_made_again_by_itself(postgr
 
 
 def test_all_connections_that_died_are_told_from_new_ones(postgres_url):
-    log = open_log(f"{postgres_url}?pool_size=4")
+    log = opened(f"{postgres_url}?pool_size=4")
     barrier = threading.Barrier(4)
 
     def slow() -> None:
@@ -97,7 +97,7 @@ def test_all_connections_that_died_are_told_from_new_ones(postgres_url):
 
 
 def test_an_exhausted_pool_says_how_large_it_is_and_how_to_make_it_larger(postgres_url):
-    log = open_log(f"{postgres_url}?pool_size=1&pool_timeout=0.2")
+    log = opened(f"{postgres_url}?pool_size=1&pool_timeout=0.2")
     with log._database.transaction(read_only=True), pytest.raises(LogUnavailable, match=r"All 1 connections.*0\.2 s.*pool_size="):
         log.head("a-1")
     assert -1 == log.head("a-1")
@@ -105,7 +105,7 @@ def test_an_exhausted_pool_says_how_large_it_is_and_how_to_make_it_larger(postgr
 
 
 def test_a_statement_that_takes_too_long_is_given_up_once(postgres_url):
-    log = open_log(f"{postgres_url}?statement_timeout=0.3")
+    log = opened(f"{postgres_url}?statement_timeout=0.3")
     log.append("a-1", [event()], -1)
     with psycopg.connect(postgres_url) as holder:
         holder.execute("LOCK TABLE intentlog.events IN ACCESS EXCLUSIVE MODE")
@@ -120,16 +120,16 @@ def test_a_statement_that_takes_too_long_is_given_up_once(postgres_url):
 
 def test_a_server_without_room_for_more_connections_says_so(server):
     url = server.create_database()
-    open_log(url).close()
+    opened(url).close()
     run(url, f'ALTER DATABASE "{urlsplit(url).path[1:]}" CONNECTION LIMIT 0')
     role = url.replace("//postgres@", "//guest@")
     run(url, "CREATE ROLE guest LOGIN")
     with pytest.raises(LogUnavailable, match="too many connections"):
-        open_log(role)
+        opened(role)
 
 
 def test_a_server_that_turned_read_only_is_left_for_one_that_takes_writes(postgres_url):
-    log = open_log(postgres_url)
+    log = opened(postgres_url)
     database = urlsplit(postgres_url).path[1:]
     log.append("a-1", [event()], -1)
     run(postgres_url, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
@@ -139,7 +139,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_takes_writes(postgr
     with pytest.raises(LogUnavailable, match="read-only") as refused:
         log.append("a-1", [event()], 0)
     assert isinstance(refused.value.__cause__, psycopg.OperationalError)
-    reading = open_log(postgres_url, read_only=True)
+    reading = opened(postgres_url, read_only=True)
     assert 0 == reading.head("a-1")
     reading.close()
     with psycopg.connect(postgres_url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
@@ -150,7 +150,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_takes_writes(postgr
 
 
 def test_a_connection_that_turned_read_only_is_not_used_again(postgres_url):
-    log = open_log(f"{postgres_url}?pool_size=1")
+    log = opened(f"{postgres_url}?pool_size=1")
     log.append("a-1", [event()], -1)
     (before,) = log._database.rows("SELECT pg_backend_pid()")[0]
     with log._database._borrowed(True) as connection:
@@ -161,8 +161,8 @@ def test_a_connection_that_turned_read_only_is_not_used_again(postgres_url):
 
 
 def test_a_log_opened_for_reading_writes_nothing_whatever_is_asked(postgres_url):
-    open_log(postgres_url).close()
-    log = open_log(postgres_url, read_only=True)
+    opened(postgres_url).close()
+    log = opened(postgres_url, read_only=True)
     for call in (
         lambda: log.append("a-1", [event()], -1),
         lambda: log.append("a-1", [event()], ANY),
@@ -180,7 +180,7 @@ def test_a_log_opened_for_reading_writes_nothing_whatever_is_asked(postgres_url)
 
 
 def test_a_closed_log_says_so(postgres_url):
-    log = open_log(postgres_url)
+    log = opened(postgres_url)
     log.close()
     log.close()
     for call in (lambda: log.head("a-1"), lambda: log.append("a-1", [event()], -1), lambda: log.schedule.wake("q", "a-1", 1)):
@@ -192,10 +192,10 @@ def test_a_closed_log_says_so(postgres_url):
 def test_an_acknowledgement_that_was_lost_makes_the_retry_a_duplicate_with_the_first_positions(postgres_url, expected):
     port = urlsplit(postgres_url).port
     assert port is not None
-    direct = open_log(postgres_url)
+    direct = opened(postgres_url)
     direct.append("a-1", events(2), -1)
     with Proxy(port, b"lose the answer to this") as proxy:
-        log = open_log(postgres_url.replace(f":{port}/", f":{proxy.port}/"))
+        log = opened(postgres_url.replace(f":{port}/", f":{proxy.port}/"))
         log.append("warm-1", [event()], ANY)
         new = [event(b"lose the answer to this"), *events(2)]
         with pytest.raises(LogUnavailable, match="sent again"):

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from intentlog.eventlog.cli import group
-from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.testing.maker import events
+from tests.eventlog.postgres.opening import opened
 
 
 def call(*arguments: str) -> Result:
@@ -36,7 +36,7 @@ def test_init_makes_a_log_and_says_so_once(postgres_url):
 
 
 def test_init_mends_a_log_that_was_restored_elsewhere(postgres_url):
-    log = open_log(postgres_url)
+    log = opened(postgres_url)
     log.append("a-1", events(1), -1)
     log.close()
     run(postgres_url, "UPDATE intentlog.events SET position = position + (1000000::bigint << 20)")
@@ -73,10 +73,10 @@ def test_init_refuses_a_log_of_a_newer_release(postgres_url):
 def test_reading_commands_make_nothing_and_open_transactions_that_cannot_write(postgres_url):
     done = call("tail", "--log", postgres_url)
     assert (3, True) == (done.exit_code, "eventlog init" in done.stderr)
-    log = open_log(postgres_url)
+    log = opened(postgres_url)
     log.append("a-1", events(3), -1)
     log.close()
-    reading = open_log(postgres_url, read_only=True)
+    reading = opened(postgres_url, read_only=True)
     assert [("on",)] == reading._database.rows("SHOW transaction_read_only")
     reading.close()
     lines = call("tail", "--log", postgres_url, "--json", "-n", "2").stdout.splitlines()

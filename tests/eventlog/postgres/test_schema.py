@@ -13,6 +13,7 @@ from intentlog.eventlog.opening import open_log, prepare_log
 from intentlog.eventlog.postgres import schema as schemas
 from intentlog.eventlog.postgres.address import parse_address
 from intentlog.eventlog.postgres.schema import MIGRATIONS, TABLES, prepare_schema
+from intentlog.eventlog.postgres.statements import statement
 from intentlog.eventlog.testing.maker import event, events, together
 from intentlog.eventlog.versions import ANY
 
@@ -29,9 +30,9 @@ def ask(url: str, question: str) -> list[tuple]:
 
 
 def test_a_log_is_only_made_when_it_may_be(postgres_url):
-    for refusing in ({"create": False}, {"read_only": True}):
+    for create, read_only in ((False, False), (True, True)):
         with pytest.raises(StoreSchemaError, match="eventlog init"):
-            open_log(postgres_url, **refusing)
+            open_log(postgres_url, create=create, read_only=read_only)
     assert [] == ask(postgres_url, "SELECT 1 FROM pg_namespace WHERE nspname = 'intentlog'")
     open_log(postgres_url).close()
     open_log(postgres_url, create=False).close()
@@ -86,16 +87,14 @@ def test_a_log_of_an_older_release_is_brought_up_to_date_with_its_data(postgres_
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(postgres_url, monkeypatch):
-    monkeypatch.setattr(schemas, "MIGRATIONS", (MIGRATIONS[0], "is_behind_not"))
-    monkeypatch.setattr(schemas, "statement", lambda name: "SELECT 1; SELECT nonsense" if name == "is_behind_not" else schemas_statement(name))
+    monkeypatch.setattr(schemas, "MIGRATIONS", (MIGRATIONS[0], "no such"))
+    monkeypatch.setattr(schemas, "statement", lambda name: "CREATE TABLE half (); SELECT nonsense" if name == "no such" else statement(name))
     with pytest.raises(StoreSchemaError, match="nonsense"):
         prepare_log(postgres_url)
     assert [(1,)] == ask(postgres_url, "SELECT schema_version FROM intentlog.meta")
     monkeypatch.undo()
+    assert [] == ask(postgres_url, "SELECT 1 FROM pg_class WHERE relname = 'half'")
     assert prepare_log(postgres_url)
-
-
-schemas_statement = schemas.statement
 
 
 def test_a_log_of_a_newer_release_is_refused(postgres_url):
