@@ -7,7 +7,8 @@ worker's any more (S-3.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -43,10 +44,7 @@ class Appends:
     def _stage(
         self, events: Iterable[object], activation: Activation, arguments: Mapping[str, bytes] = MappingProxyType({}), read: list[Any] | None = None
     ) -> list[NewEvent]:
-        """``events``, encoded. ``read`` is given each as it will be read back, or ``None`` where only reading it will tell.
-
-        An intent's plain arguments were read from their canonical bytes when it was staged, and those bytes go into it.
-        """
+        """``events``, encoded. ``read`` is given each as it will be read back, or ``None`` where nobody has looked yet."""
         correlation, causation = activation.input_event_id, trigger(activation)
         codec, new_id = self.codec, self.new_id
         staged = []
@@ -54,11 +52,11 @@ class Appends:
             kind = type(event)
             back: object = None
             if kind in _TRUSTED:
-                encoded, back = codec.stage_own(event, new_id(), correlation, causation), event
+                encoded, back = codec.stage_checked(event, new_id(), correlation, causation)
             elif kind is facts.IntentStaged and event.intent_id in arguments:  # type: ignore[attr-defined]
                 e: Any = event
                 short = facts.IntentStaged(e.intent_id, e.seq, e.step, e.tool, preencoded(arguments[e.intent_id]), e.digest, e.expires_at, e.key)  # type: ignore[arg-type]
-                encoded, back = codec.stage_own(short, new_id(), correlation, causation, event), event
+                encoded, back = codec.stage_checked(short, new_id(), correlation, causation, functools.partial(_same, event))
             elif kind is facts.IntentSettled:  # withdrawn before anybody attempted it
                 settled_id = settlement_event_id(event.intent_id, 0)  # type: ignore[attr-defined]
                 encoded = codec.stage(event, event_id=settled_id, correlation=correlation, causation=causation)
@@ -75,22 +73,19 @@ class Appends:
         version: int,
         activation: Activation,
         cached: facts.ModelCallCached | facts.ToolCallCached,
-        request: bytes | None,
+        plain: Callable[[], object] | None,
         loads: Sequence[facts.AggregateLoaded] = (),
     ) -> tuple[AppendRequest, Any]:
         """One answer, before the agent sees it, and the same answer as it will be read back.
 
-        The lease stays and so does the wake-up: a crash leaves the stream due. ``request`` is a model call's request as it
-        was encoded for its digest.
+        The lease stays and so does the wake-up: a crash leaves the stream due. With ``plain``, ``cached`` holds the request
+        as it was encoded for its digest, and ``plain()`` is the same fact without that.
         """
-        codec, causation = self.codec, trigger(activation)
-        if request is not None:
-            c = cached
-            assert isinstance(c, facts.ModelCallCached)
-            short = facts.ModelCallCached(c.seq, c.step, c.now, c.digest, preencoded(request), c.response, c.seen, c.cost)  # type: ignore[arg-type]
-            event, stored = codec.stage_checked(short, self.new_id(), activation.input_event_id, causation, cached)
+        codec, correlation, causation = self.codec, activation.input_event_id, trigger(activation)
+        if plain is not None:
+            event, stored = codec.stage_checked(cached, self.new_id(), correlation, causation, plain)
         else:
-            event = codec.stage(cached, event_id=self.new_id(), correlation=activation.input_event_id, causation=causation)
+            event = codec.stage(cached, event_id=self.new_id(), correlation=correlation, causation=causation)
             stored = codec.decode(event.type, event.schema, event.data)
         events = (*self._stage(loads, activation), event) if loads else (event,)
         return AppendRequest((StreamAppend(claim.name, events, version),), (_fence(claim),)), stored
@@ -99,8 +94,8 @@ class Appends:
         """A turn's one append (S-3.2): everything it staged, its closing fact, the next wake-up and the lease's end.
 
         The lease is kept when the stream is due at once, unless this is the ``last`` turn of its lane. Inputs for other
-        streams and the reply to a waiting one are parts of it. ``state`` is folded over the very bytes that are appended, so
-        that what is live equals what will be read (S-8.1).
+        streams and the reply to a waiting one are parts of it. ``state`` is folded over what was read back from the very bytes
+        that are appended, so that what is live equals what will be read (S-8.1).
         """
         version, retried = state.version, activation.failures
         read: list[Any] = []
@@ -208,6 +203,10 @@ def _in_time(staged: Sequence[object], run: RunState) -> Sequence[object]:
 
 #: Facts whose every value is made by the runtime, never by a user's code.
 _TRUSTED: Final = frozenset({facts.Suspended, facts.TimerArmed, facts.TimerFired, facts.ActivationFailed})
+
+
+def _same(event: object) -> object:
+    return event
 
 
 def _fence(claim: Claim, release: bool = False) -> Fence:

@@ -255,7 +255,7 @@ def discard(coroutine: Any) -> None:
 
 
 def _close(fiber: _Fiber) -> None:
-    if getattr(fiber.coroutine, "cr_frame", fiber) is None:  # it is over, and so is what it had forked
+    if not fiber.open and getattr(fiber.coroutine, "cr_frame", fiber) is None:  # it is over
         return
     for child in fiber.open:
         _close(child)

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..eventlog.clock import Clock
+from ..eventlog.codec import preencoded
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable, StoreSchemaError, Undecodable, WrongExpectedVersion
 from ..eventlog.events import Row
 from ..eventlog.log import AppendRequest, Claim, Duplicate, Outcome, Snapshot
@@ -36,7 +37,7 @@ from .lifecycle import ActivationState
 from .loads import forget_loads
 from .models import ModelResponse, idempotency_key
 from .reading import run_read
-from .requests import NeedModel, NeedRead, NeedStream, Request, TurnEnd
+from .requests import NeedModel, NeedRead, NeedStream, TurnEnd
 from .run import CONCURRENT, Activation, next_attention
 from .streams import Folder, StreamState
 
@@ -271,7 +272,12 @@ class Turns:
             request = next(core)
             while True:
                 try:
-                    answer = yield from self._answer(claim, state, ctx, request)
+                    if isinstance(request, NeedModel):
+                        answer = yield from self._model(claim, state, ctx, request)
+                    elif isinstance(request, NeedRead):
+                        answer = yield from self._read(claim, state, ctx, request)
+                    else:
+                        answer = yield Fetch(request, self.snapshot_every)
                 except (TurnTimedOut, LogUnavailable):  # nothing agent code could catch and go on from: the turn is over
                     raise
                 except Exception as problem:
@@ -284,13 +290,6 @@ class Turns:
         finally:
             core.close()
 
-    def _answer(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], request: Request) -> Generator[Action, Any, Any]:
-        if isinstance(request, NeedModel):
-            return (yield from self._model(claim, state, ctx, request))
-        if isinstance(request, NeedRead):
-            return (yield from self._read(claim, state, ctx, request))
-        return (yield Fetch(request, self.snapshot_every))
-
     def _model(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], need: NeedModel) -> Generator[Action, Any, ModelResponse]:
         """Ask the provider, then journal, then answer with what was stored (S-4.1)."""
         client = self.app.models
@@ -300,8 +299,9 @@ class Turns:
         response = yield Ask(lambda: client.complete(need.request, idempotency_key=key))
         self.boundary("model.answered", claim.name)
         cost = ctx._definitions.cost_of(need.request, response)
-        cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response, ctx.seen, cost)
-        stored = yield from self._journal(claim, state, ctx, cached, need.encoded)
+        encoded: Any = preencoded(need.encoded)  # made for the digest; a request is large
+        cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, encoded, response, ctx.seen, cost)
+        stored = yield from self._journal(claim, state, ctx, cached, lambda: attrs.evolve(cached, request=need.request))  # type: ignore[misc]
         self.boundary("model.journalled", claim.name)
         answer: ModelResponse = stored.response
         return answer
@@ -312,17 +312,21 @@ class Turns:
         cached = facts.ToolCallCached(ctx.seq, need.index, ctx.now_us, need.tool, need.digest, need.args, value, failure, ctx.seen)
         return (yield from self._journal(claim, state, ctx, cached, None))
 
-    def _journal(self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], cached: Any, encoded: bytes | None) -> Generator[Action, Any, Any]:
-        stored: Any = None
-        loads, ctx.loads = ctx.loads, ()
-
-        def build(fresh: StreamState) -> AppendRequest:
-            nonlocal stored
-            request, stored = self.appends.journal(claim, fresh.version, fresh.run.open[ctx.seq], cached, encoded, loads)
-            return request
-
-        yield from self._commit(state, build)
-        for place, fact in enumerate((*loads, stored), state.version - len(loads)):
+    def _journal(
+        self, claim: Claim, state: StreamState, ctx: ActivationContext[Any], cached: Any, plain: Callable[[], object] | None
+    ) -> Generator[Action, Any, Any]:
+        loads: tuple[facts.AggregateLoaded, ...] = ()
+        if ctx.loads:
+            loads, ctx.loads = ctx.loads, ()
+        while True:
+            base = state.version
+            request, stored = self.appends.journal(claim, base, state.run.open[ctx.seq], cached, plain, loads)
+            outcome: Outcome = yield Commit(request)
+            if not isinstance(outcome, LogError):
+                break
+            yield from self._behind(state, outcome)
+        state.version = base + len(loads) + 1
+        for place, fact in enumerate((*loads, stored), base + 1):
             state.run.at = place
             take(state.run, fact)
         return stored

@@ -56,12 +56,12 @@ class Codec:
         return NewEvent(event_id, name, version, blob, correlation, causation)
 
     def stage_checked(
-        self, event: object, event_id: bytes, correlation: bytes | None = None, causation: bytes | None = None, plain: object = None
+        self, event: object, event_id: bytes, correlation: bytes | None = None, causation: bytes | None = None, plain: Callable[[], object] | None = None
     ) -> tuple[NewEvent, Any]:
         """``stage`` for the runtime's own facts, with the event as it will be read back.
 
         The bytes are the same, but made by msgspec alone and checked by reading them back instead of field by field
-        beforehand; whatever does not pass goes the strict way. A field may hold ``preencoded`` bytes; then ``plain``
+        beforehand; whatever does not pass goes the strict way. A field may hold ``preencoded`` bytes; then ``plain()``
         is the same event without them, for the strict way. For classes whose values nobody else provides.
         """
         writer = self._writers.get(type(event))
@@ -72,20 +72,9 @@ class Codec:
             blob = wire.write(event)
             read = (self._readers.get((name, version)) or self.decoder(name, version))(blob)
         except (Undecodable, UnicodeError, OverflowError, TypeError, RecursionError):
-            _, _, blob = self.encode(event if plain is None else plain)
+            _, _, blob = self.encode(event if plain is None else plain())
             read = self.decode(name, version, blob)
         return NewEvent(event_id, name, version, blob, correlation, causation), read
-
-    def stage_own(self, event: object, event_id: bytes, correlation: bytes | None = None, causation: bytes | None = None, plain: object = None) -> NewEvent:
-        """``stage_checked`` for facts whose values are known to come back as they are: of the exact types of their fields,
-        none of them of any type. They are not read back.
-        """
-        name, version, _ = self._writers[type(event)]
-        try:
-            blob = wire.write(event)
-        except (UnicodeError, OverflowError, TypeError, RecursionError):
-            _, _, blob = self.encode(event if plain is None else plain)
-        return NewEvent(event_id, name, version, blob, correlation, causation)
 
     def decode(self, type: str, schema: int, data: bytes) -> Any:
         """The event behind stored bytes, upcast to its class of today.

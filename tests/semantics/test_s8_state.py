@@ -82,6 +82,22 @@ def test_what_the_agent_sees_in_its_turn_is_what_a_fold_gives_afterwards():
         assert seen[-1] == world.fold().state
 
 
+def test_what_a_worker_holds_after_a_turn_is_what_a_fold_of_its_append_gives(monkeypatch):
+    """S-8.1"""
+    taken, found = Folder.fold_staged, []
+
+    def compared(self: Folder, into: Any, events: Any, read: Any) -> None:
+        other = self.restore(into.stream, self.snapshot(into))
+        self.fold(other, [(into.version + place, each.type, each.schema, each.data, each.event_id, 0) for place, each in enumerate(events, 1)])
+        taken(self, into, events, read)
+        found.append((None in read, (into.run, into.state, into.version) == (other.run, other.state, other.version)))
+
+    monkeypatch.setattr(Folder, "fold_staged", compared)
+    with World(busy, state=Account) as world:
+        lived(world)
+    assert set(found) == {(True, True), (False, True)}
+
+
 def test_deleting_every_snapshot_loses_nothing():
     """S-8.2"""
     types = []

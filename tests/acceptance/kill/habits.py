@@ -21,7 +21,7 @@ Plan = Generator[Any, Any, Any]
 def uses_an_answer_before_it_is_in_the_journal() -> None:
     """The agent goes on with what the provider said, and the journal gets it when the turn is decided (against S-4.1)."""
     drive: Callable[..., Plan] = Turns._drive
-    held: dict[str, list[tuple[Any, Any]]] = {}
+    held: dict[str, list[Any]] = {}
 
     def model(self: Turns, claim: Any, state: Any, ctx: Any, need: Any) -> Plan:
         client = self.app.models
@@ -29,13 +29,13 @@ def uses_an_answer_before_it_is_in_the_journal() -> None:
         response = yield Ask(lambda: client.complete(need.request, idempotency_key=idempotency_key(claim.name, ctx.seq, need.step, need.digest)))
         self.boundary("model.answered", claim.name)
         cached = facts.ModelCallCached(ctx.seq, need.step, ctx.now_us, need.digest, need.request, response, ctx.seen)
-        held.setdefault(claim.name, []).append((cached, need.encoded))
+        held.setdefault(claim.name, []).append(cached)
         return response
 
     def driving(self: Turns, claim: Any, state: Any, ctx: Any) -> Plan:
         end = yield from drive(self, claim, state, ctx)
-        for cached, encoded in held.pop(claim.name, []):
-            yield from self._journal(claim, state, ctx, cached, encoded)
+        for cached in held.pop(claim.name, []):
+            yield from self._journal(claim, state, ctx, cached, None)
             self.boundary("model.journalled", claim.name)
         return end
 
