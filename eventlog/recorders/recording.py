@@ -7,6 +7,7 @@ expects its stream to be at, so a hole is refused with the same ``IntegrityError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, Final
@@ -14,7 +15,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import AggregateRecorder, ApplicationRecorder, IntegrityError, Notification, Recorder, StoredEvent, Subscription
 
-from ..errors import LogError
+from ..errors import LogError, LogUnavailable
 from ..ids import id_maker
 from ..log import AppendRequest, EventLog, StreamAppend
 from ..versions import EMPTY, NO_STREAM
@@ -24,6 +25,8 @@ from .subscription import LogSubscription
 
 _REMEMBERED: Final = 50_000
 _GROWTH: Final = 16
+#: Seconds that an insert waits until followers are shown what it wrote.
+_PATIENCE: Final = 1.0
 
 
 class LogRecorder(Recorder):
@@ -111,11 +114,20 @@ class LogAggregateRecorder(LogRecorder, AggregateRecorder):
 
 
 class LogApplicationRecorder(LogAggregateRecorder, ApplicationRecorder):
-    """The same, with all aggregates of the category in one order. Notification ids are positions: they grow, with gaps."""
+    """The same, with all aggregates of the category in one order. Notification ids are positions: they grow, with gaps.
+
+    What is not complete yet is not shown: neither a notification nor ``max_notification_id`` is past an event that is still
+    being committed, by whomever.
+    """
+
+    def __init__(self, log: EventLog, layout: Layout) -> None:
+        super().__init__(log, layout)
+        #: Whether the last insert waited in vain.
+        self._held_back = False
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """As for aggregates; the notification ids of the events, in the order given."""
-        return self._insert(stored_events)
+        """As for aggregates; the notification ids of the events, in the order given. They are shown by then, see ``_shown``."""
+        return self._shown(self._insert(stored_events))
 
     def select_notifications(
         self, start: int | None, limit: int, stop: int | None = None, topics: Sequence[str] = (), *, inclusive_of_start: bool = True
@@ -133,12 +145,27 @@ class LogApplicationRecorder(LogAggregateRecorder, ApplicationRecorder):
             while end > 0:
                 after = max(end - stride, 0)
                 last = None
-                for event in self.log.read_all(after=after, upto=end, categories=(self.layout.category,)):
+                for event in self.log.read_all(after=after, upto=end, categories=(self.layout.category,), payloads=False):
                     last = event.position
                 if last is not None:
                     return last
                 end, stride = after, stride * _GROWTH
             return None
+
+    def _shown(self, ids: list[int]) -> list[int]:
+        """``ids``, once followers are shown them: in PostgreSQL not before every transaction that began earlier has ended.
+
+        The library prompts followers when an insert returns, and one that looked too early would not look again. Somebody's
+        transaction may last for hours, though, so the wait is a second at most, and is not begun again while that one lasts.
+        """
+        if ids:
+            # The events are durable; an error would say that they may not be. Whoever reads next is told.
+            with suppress(LogUnavailable):
+                shown = self.log.last_position() >= ids[-1]
+                if not shown and not self._held_back:
+                    shown = self.log.wait(ids[-1] - 1, _PATIENCE)
+                self._held_back = not shown
+        return ids
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
         """Notifications behind ``gt``, those to come included."""

@@ -95,7 +95,7 @@ class LogProcessRecorder(LogTrackingRecorder, LogApplicationRecorder, ProcessRec
         """As for an application, and in the same commit the keyword argument ``tracking``, if there is one."""
         tracking: Tracking | None = kwargs.get("tracking")
         if tracking is None:
-            return self._insert(stored_events)
+            return self._shown(self._insert(stored_events))
         with translated():
             parts = self._parts(stored_events)
-        return [position for positions in self._append_tracked(parts, tracking) for position in positions]
+        return self._shown([position for positions in self._append_tracked(parts, tracking) for position in positions])

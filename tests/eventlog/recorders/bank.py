@@ -1,4 +1,7 @@
-"""An application with text ids, as a user of the library would write it. ``python bank.py PATH ID CENTS`` is another process."""
+"""An application with text ids, as a user of the library would write it.
+
+``python bank.py ID CENTS`` is another process, on the log that its environment names.
+"""
 
 from __future__ import annotations
 
@@ -74,6 +77,6 @@ class Bank(Application[str]):
 
 
 if __name__ == "__main__":
-    path, account_id, amount = sys.argv[1:]
-    with Bank({"SQLITE_DBNAME": path}) as other:
+    account_id, amount = sys.argv[1:]
+    with Bank() as other:
         other.deposit(account_id, int(amount))

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from intentlog.eventlog.log import EventLog
-from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.testing.maker import StoreMaker, fresh
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def log(request, tmp_path) -> Iterator[EventLog]:
-    opened = open_log("memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/log.db")
-    yield opened
-    opened.close()
+@pytest.fixture
+def log(maker: StoreMaker) -> Iterator[EventLog]:
+    with fresh(maker) as opened:
+        yield opened

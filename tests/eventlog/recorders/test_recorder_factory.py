@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import traceback
+from contextlib import closing
 
 import pytest
 from eventsourcing.persistence import InfrastructureFactory, OperationalError
 from eventsourcing.utils import Environment, get_topic
+from psycopg.conninfo import conninfo_to_dict
 
 from intentlog.eventlog.log import EventLog
+from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.recorders import LogApplicationRecorder, LogFactory, LogProcessRecorder, LogSnapshotRecorder
 from intentlog.eventlog.recorders.memory import MemoryFactory
+from intentlog.eventlog.recorders.postgres import PostgresFactory
 from intentlog.eventlog.recorders.sqlite import SqliteFactory
 
 MODULE = "intentlog.eventlog.recorders"
@@ -52,6 +57,36 @@ def test_a_path_is_taken_as_it_is(tmp_path):
     assert path.exists()
 
 
+def test_the_librarys_variables_name_a_schema(postgres_server):
+    url = postgres_server.create_database()
+    server = conninfo_to_dict(url)
+    env = {
+        "POSTGRES_DBNAME": str(server["dbname"]),
+        "POSTGRES_HOST": str(server["host"]),
+        "POSTGRES_PORT": str(server["port"]),
+        "POSTGRES_USER": str(server["user"]),
+        "POSTGRES_PASSWORD": str(server.get("password", "p@ss: /?w%rd")),
+        "POSTGRES_SCHEMA": "bank",
+        "POSTGRES_POOL_SIZE": "3",
+        "POSTGRES_CONNECT_TIMEOUT": " 5 ",
+    }
+    log = log_of(PERSISTENCE_MODULE=f"{MODULE}.postgres", EVENTLOG_URL="memory://", **env)
+    assert "p@ss" not in log.url and ":***@" in log.url
+    with closing(open_log(f"{url}?schema=bank", create=False)) as made:
+        assert [] == list(made.streams())
+    postgres_server.drop_database(url)
+
+
+def test_a_password_is_in_no_error():
+    env = {"POSTGRES_DBNAME": "x", "POSTGRES_HOST": "127.0.0.1", "POSTGRES_PORT": "1", "POSTGRES_USER": "me", "POSTGRES_PASSWORD": "hunter2"}
+    with pytest.raises(OperationalError) as refused:
+        PostgresFactory({**env, "POSTGRES_CONNECT_TIMEOUT": "2"})
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(OSError, match="is no PostgreSQL URL") as wrong:
+        PostgresFactory({"EVENTLOG_URL": "mysql://me:hunter2@db/x"})
+    assert "hunter2" not in str(wrong.value)
+
+
 def test_recorders_of_ones_own_are_used():
     factory = MemoryFactory({"APPLICATION_RECORDER_TOPIC": get_topic(OwnRecorder), "PROCESS_RECORDER_TOPIC": get_topic(OwnProcessRecorder)})
     assert (OwnRecorder, OwnProcessRecorder) == (type(factory.application_recorder()), type(factory.process_recorder()))
@@ -76,6 +111,14 @@ WRONG = {
     "no URL": ({"PERSISTENCE_MODULE": MODULE, "EVENTLOG_URL": "log.db"}, "No store understands the log URL 'log.db'"),
     "another store": ({"PERSISTENCE_MODULE": f"{MODULE}.sqlite", "EVENTLOG_URL": "memory://"}, "'memory://' is no SQLite URL"),
     "memory by name": ({"PERSISTENCE_MODULE": f"{MODULE}.sqlite", "SQLITE_DBNAME": ":memory:"}, "recorders.memory"),
+    "no database": ({"PERSISTENCE_MODULE": f"{MODULE}.postgres"}, "EVENTLOG_URL is set.*POSTGRES_DBNAME"),
+    "a store by another name": ({"PERSISTENCE_MODULE": f"{MODULE}.postgres", "EVENTLOG_URL": "memory://"}, "begins with 'memory', so it is no PostgreSQL URL"),
+    "a port": ({"PERSISTENCE_MODULE": f"{MODULE}.postgres", "POSTGRES_DBNAME": "x", "POSTGRES_PORT": "db"}, "POSTGRES_PORT 'db'"),
+    "a schema": ({"PERSISTENCE_MODULE": f"{MODULE}.postgres", "POSTGRES_DBNAME": "x", "POSTGRES_SCHEMA": "My Log"}, "schema='My Log'"),
+    "a password asked for": (
+        {"PERSISTENCE_MODULE": f"{MODULE}.postgres", "POSTGRES_DBNAME": "x", "POSTGRES_GET_PASSWORD_TOPIC": "mod:f"},
+        "POSTGRES_GET_PASSWORD_TOPIC is not supported.*PGPASSFILE",
+    ),
     "a timeout": ({"PERSISTENCE_MODULE": f"{MODULE}.sqlite", "SQLITE_DBNAME": "x.db", "SQLITE_LOCK_TIMEOUT": "soon"}, "SQLITE_LOCK_TIMEOUT 'soon'"),
     "an id type": ({"PERSISTENCE_MODULE": f"{MODULE}.memory", "ORIGINATOR_ID_TYPE": "int"}, "ORIGINATOR_ID_TYPE 'int'"),
     "a category": ({"PERSISTENCE_MODULE": f"{MODULE}.memory", "EVENTLOG_CATEGORY": "My-Accounts"}, "EVENTLOG_CATEGORY.*'My-Accounts'"),
