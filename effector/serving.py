@@ -8,9 +8,9 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -19,6 +19,7 @@ from ..agents.tuning import tune_for_serving
 from ..agents.worker import WorkerSettings
 from ..eventlog.clock import MILLISECOND
 from ..eventlog.console import COULD_NOT, INTERRUPTED, OK, masked, writing
+from ..eventlog.errors import LogUnavailable
 from ..eventlog.log import EventLog
 from ..eventlog.owners import this_process
 from ..eventlog.printing import note, one_line
@@ -30,10 +31,15 @@ from .process import Process
 from .showing import Shown, shown
 from .summary import Summary, print_summary
 
+T = TypeVar("T")
+
 _MOST_TOLD: Final = 50
 """Refused lines told one by one; the rest is counted."""
 _SAME_AGAIN: Final = 10.0
 """Seconds until the same trouble is told again."""
+_RESTARTS_WITHIN: Final = 20.0
+"""Seconds that the log may be away before the first and after the last thing a run does; in between ``outage`` says how long."""
+_LOOK_AGAIN: Final = 0.2
 
 
 def _write_now(text: str, *, last: bool = False) -> None:
@@ -77,14 +83,26 @@ class Serving:
             if file is not None:
                 held.callback(file.close)
             process = self._process(app, log)
-            began, first = time.monotonic(), log.last_position()
+            began, first = time.monotonic(), self._seen(log.last_position)
             with shown(file, until_idle=self.until_idle) as self._view, self._watching(process), watching(log, self._held_back):
                 asyncio.run(self._serve(process, file))
-            summary = Summary.of(log, first, process.owner, process.progress, file, self._boundaries["model.answered"], time.monotonic() - began)
+            elapsed, asked = time.monotonic() - began, self._boundaries["model.answered"]
+            summary = self._seen(lambda: Summary.of(log, first, process.owner, process.progress, file, asked, elapsed))
         for each in process.progress.refused[:_MOST_TOLD]:
             note(f"{self.path}: {one_line(each)}")
         print_summary(summary, as_json=self.as_json, worker_only=not self.with_effector)
         return self._exit_code(summary, file)
+
+    def _seen(self, look: Callable[[], T]) -> T:
+        """What ``look()`` gives. All the work is done, or none has begun: a server that is just starting again is waited for."""
+        until = time.monotonic() + _RESTARTS_WITHIN
+        while True:
+            try:
+                return look()
+            except LogUnavailable:
+                if self._signal or time.monotonic() >= until:
+                    raise
+                time.sleep(_LOOK_AGAIN)
 
     def _process(self, app: Any, log: EventLog) -> Process:
         lease, poll = self.lease_ms * MILLISECOND, self.poll_ms / 1000

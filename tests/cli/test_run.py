@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from intentlog.effector.summary import Summary
+from intentlog.eventlog.errors import LogUnavailable
 from tests.cli.conftest import PROGRAM, SHOP, begin, call, child, eventually
 
 
@@ -175,3 +177,18 @@ def test_a_terminal_gets_a_bar_that_is_gone_at_the_end(shop):
         table = running.stdout.read().decode()
     assert b"in flight" in seen and b"100%" in seen
     assert "300 accepted" in table and "\x1b" not in table
+
+
+def test_a_log_that_is_away_for_a_moment_when_all_is_done_does_not_fail_the_run(shop, monkeypatch):
+    sum_up, tries = Summary.of, []
+
+    def away_at_first(*arguments):
+        tries.append(arguments)
+        if len(tries) < 3:
+            raise LogUnavailable("it is starting up")
+        return sum_up(*arguments)
+
+    monkeypatch.setattr(Summary, "of", away_at_first)
+    done = call("run", "shop:app", "--input", str(orders(shop / "o.jsonl", 2, "quick")), "--until-idle")
+    assert (0, 3) == (done.exit_code, len(tries)), done.output
+    assert "2 accepted" in done.output
