@@ -17,7 +17,7 @@ from .pooling import Connection, connect
 from .statements import statement
 
 #: Names in ``sql/`` of the migrations, in order; the n-th brings a schema to version n.
-MIGRATIONS: Final = ("001_first_tables", "002_append")
+MIGRATIONS: Final = ("001_first_tables", "002_append", "003_views")
 #: The tables of a schema that has seen them all.
 TABLES: Final = ("meta", "streams", "events", "blobs", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked", "pointed")
 #: First key of the advisory lock; the second is a hash of the schema's name.

@@ -117,7 +117,7 @@ def test_a_schema_of_something_else_is_left_alone(postgres_url):
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "meta"])
 def test_a_table_that_somebody_dropped_is_named(postgres_url, table):
     prepare_log(postgres_url)
-    run(postgres_url, f"DROP TABLE intentlog.{table}")
+    run(postgres_url, f"DROP TABLE intentlog.{table} CASCADE")
     with pytest.raises(StoreSchemaError, match=f"lacks its table {table}:"):
         open_log(postgres_url)
 
