@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.services.postgres import Databases
     from tests.services.redis import Keys
+    from tests.stores import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -59,6 +61,70 @@ def postgres_url(postgres_server: Databases) -> Iterator[str]:
     url = postgres_server.create_database()
     yield url
     postgres_server.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def postgres_store(postgres_server: Databases) -> Iterator[Store]:
+    """Logs in schemas of one database of the shared server."""
+    from tests.services.logs import Schemas
+    from tests.stores import Postgres
+
+    schemas = Schemas(postgres_server)
+    yield Postgres(schemas)
+    schemas.close()
+
+
+@pytest.fixture(scope="module", params=["memory", "sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest) -> Store:
+    """Each store in turn (``tests/stores.py``)."""
+    return _store(request)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_store(request: pytest.FixtureRequest) -> Store:
+    """Each store in turn that several processes may use at once."""
+    return _store(request)
+
+
+def _store(request: pytest.FixtureRequest) -> Store:
+    from tests.stores import Memory, Sqlite
+
+    made: Store = {"memory": Memory, "sqlite": Sqlite}.get(request.param, lambda: request.getfixturevalue("postgres_store"))()
+    return made
+
+
+@pytest.fixture
+def log_url(store: Store, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty log, on each store in turn."""
+    yield from _log_of(store, tmp_path)
+
+
+@pytest.fixture
+def shared_url(shared_store: Store, tmp_path: Path) -> Iterator[str]:
+    """The same on each store that several processes may use at once."""
+    yield from _log_of(shared_store, tmp_path)
+
+
+def _log_of(store: Store, folder: Path) -> Iterator[str]:
+    yield store.url(folder / "log")
+    store.over(folder / "log")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_store(request: pytest.FixtureRequest) -> None:
+    """The store of the tests to which it makes no difference."""
+    if name := os.environ.get("EVENTLOG_TEST_STORE"):
+        from tests.stores import Sqlite, usual
+
+        usual.store = request.getfixturevalue("postgres_store") if name == "postgresql" else Sqlite()
+
+
+@pytest.fixture(autouse=True)
+def usual_logs_are_over(usual_store: None) -> Iterator[None]:
+    """Give back what the test asked for."""
+    yield
+    if (stores := sys.modules.get("tests.stores")) is not None:
+        stores.usual.over()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -151,15 +150,13 @@ def test_a_plain_aggregate_is_the_same_from_any_snapshot_whatever_version_its_ev
         assert whole == folder.fold("paths-1", folder.restore(folder.snapshot(part), None), rows[cut:])
 
 
-@pytest.mark.parametrize("url", ["memory://", "sqlite"])
-def test_an_event_of_an_older_version_reaches_agent_load_and_replay(url, tmp_path):
+def test_an_event_of_an_older_version_reaches_agent_load_and_replay(log_url):
     async def code(ctx: Ctx) -> list[str]:
         other = await ctx.load(Path, "p")
         other.emit(Made(1, "new"))
         return [*other.state.notes, str(other.state.length)]
 
-    where = url if url == "memory://" else f"sqlite:///{tmp_path / 'log.db'}"
-    with World(code, events=EVENTS, upcasters=[noted], state=Path, url=where) as world:
+    with World(code, events=EVENTS, upcasters=[noted], state=Path, url=log_url) as world:
         world.log.append("paths-p", [Before.codec.stage(Before.Made(4), event_id=bytes(16))], ANY)
         world.send()
         world.run()

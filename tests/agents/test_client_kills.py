@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from intentlog.agents import Client
 from intentlog.eventlog.clock import SECOND, system_clock
 from tests.agents.world import Ctx, World
+from tests.stores import Store
 
 SENDS = """
 import sys
@@ -51,14 +51,14 @@ def kill(child: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.parametrize("after", [0.05, 0.2])
-def test_a_sender_killed_anywhere_leaves_whole_inputs_that_may_be_sent_again(tmp_path: Path, after: float) -> None:
-    url = f"sqlite:///{tmp_path}/log.db"
-    with World(goes, url=url) as world:
-        child = begin(SENDS, url)
+def test_a_sender_killed_anywhere_leaves_whole_inputs_that_may_be_sent_again(shared_store: Store, shared_url: str, after: float) -> None:
+    with World(goes, url=shared_url) as world:
+        child = begin(SENDS, shared_url)
         assert child.stdout is not None
         child.stdout.readline()
         time.sleep(after)
         told = len(kill(child).splitlines()) + 1
+        shared_store.after_a_death(shared_url)
         world.clock.now = system_clock() + SECOND  # the child had the real one
         client = Client(world.log, world.app)
         repeated = [client.send("a", f"k{n % 5}", n, id=f"in-{n}").duplicate for n in range(told)]
@@ -70,10 +70,9 @@ def test_a_sender_killed_anywhere_leaves_whole_inputs_that_may_be_sent_again(tmp
         assert sorted(range(told + 2)) == sorted(output[0] for n in range(5) for output in world.outputs(f"a-k{n}"))
 
 
-def test_a_waiter_that_is_killed_leaves_the_run_as_it_is(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/log.db"
-    with World(goes, url=url) as world:
-        child = begin(WAITS, url)
+def test_a_waiter_that_is_killed_leaves_the_run_as_it_is(shared_store: Store, shared_url: str) -> None:
+    with World(goes, url=shared_url) as world:
+        child = begin(WAITS, shared_url)
         assert child.stdout is not None
         child.stdout.readline()
         world.run()

@@ -37,11 +37,10 @@ def app_of(*schedules: Schedule) -> App:
     return App(agents=[reports])
 
 
-@pytest.fixture(params=["memory://", "sqlite:///cron.db"])
-def place(request: pytest.FixtureRequest, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture
+def place(log_url: str) -> Any:
     clock = Clock()
-    log = open_log(request.param, clock=clock)
+    log = open_log(log_url, clock=clock)
     yield log, clock
     log.close()
 

@@ -28,6 +28,7 @@ from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.registry import event
 from intentlog.eventlog.versions import ANY
+from tests.stores import usual
 
 START = 1_764_407_640_000_000  # 2025-11-29 09:14:00 UTC
 STREAM = "a-k"
@@ -140,11 +141,11 @@ class Hands:
 class World:
     """One log, one app with the agent ``a``, and what happened."""
 
-    def __init__(self, code: Callable[..., Any], *, model: Any = None, url: str = "memory://", tools: Sequence[Tool] = (), **options: Any) -> None:
+    def __init__(self, code: Callable[..., Any], *, model: Any = None, url: str = "", tools: Sequence[Tool] = (), **options: Any) -> None:
         self.clock = Clock()
         self.hands = Hands()
         self.extra = list(tools)
-        self.log: EventLog = open_log(url, clock=self.clock)
+        self.log: EventLog = open_log(url or usual.url(), clock=self.clock)
         self.model = model or Model()
         self.errors: list[str] = []
         self._ids = id_maker(self.clock)

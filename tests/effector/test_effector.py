@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -24,6 +23,7 @@ from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
+from tests.stores import usual
 
 CODEC = runtime_codec()
 HOUR = 3600 * SECOND
@@ -32,8 +32,8 @@ HOUR = 3600 * SECOND
 class Outside:
     """A log with intents on it, the tools, and what they saw."""
 
-    def __init__(self, url: str = "memory://") -> None:
-        self.log: EventLog = open_log(url)
+    def __init__(self, url: str = "") -> None:
+        self.log: EventLog = open_log(url or usual.url())
         self.ids = id_maker(system_clock)
         self.begun: list[str] = []
         self.ended: list[str] = []
@@ -103,9 +103,9 @@ def len_of(name: str) -> int:
     return len(name)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def outside(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    with Outside("memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/t.db") as made:
+@pytest.fixture
+def outside(log_url: str) -> Any:
+    with Outside(log_url) as made:
         yield made
 
 
@@ -300,8 +300,8 @@ def test_a_lease_that_is_lost_while_its_key_is_handed_back_leaves_no_lane_behind
         assert (["OK"], True) == (outside.statuses(), lost.is_set())
 
 
-def test_two_effectors_share_the_work_and_never_do_the_same(tmp_path):
-    with Outside(f"sqlite:///{tmp_path}/t.db") as outside:
+def test_two_effectors_share_the_work_and_never_do_the_same(shared_url):
+    with Outside(shared_url) as outside:
         for key in range(40):
             for n in range(3):
                 outside.seconds[f"{key}.{n}"] = 0.005

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -16,13 +14,14 @@ from intentlog.eventlog.log import Snapshot
 from intentlog.replay import state_at
 from intentlog.replay.verify import FaultKind, StreamReport, verify_all
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
+from tests.stores import Store
 
 APP = app_of(paying)
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[World]:
-    world = World(f"sqlite:///{tmp_path}/t.db")
+def kept(shared_url: str) -> Iterator[World]:
+    world = World(shared_url)
     world.story(APP, RefundAsked("o-1", 4200), RefundAsked("o-2", 7))
     yield world
     world.log.close()
@@ -32,12 +31,9 @@ Edit = Callable[..., None]
 
 
 @pytest.fixture
-def edit(tmp_path: Path) -> Edit:
+def edit(shared_store: Store, shared_url: str) -> Edit:
     def run(sql: str, *values: Any) -> None:
-        connection = sqlite3.connect(tmp_path / "t.db")
-        with connection:
-            assert 1 <= connection.execute(sql, values).rowcount
-        connection.close()
+        assert 1 <= shared_store.edit(shared_url, sql, *values)
 
     return run
 
@@ -85,13 +81,13 @@ def test_versions_in_another_order_than_positions_are_found(kept, edit):
 
 
 def test_bytes_that_are_no_event_are_found(kept, edit):
-    edit("UPDATE events SET data = x'c1' WHERE version = 2")
+    edit("UPDATE events SET data = ? WHERE version = 2", b"\xc1")
     assert [(FaultKind.UNDECODABLE, 2)] == faults(kept)
     assert [(FaultKind.UNDECODABLE, 2)] == faults(kept, None)
 
 
 def test_a_users_event_that_is_no_message_is_found_without_the_app_too(kept, edit):
-    edit("UPDATE events SET data = x'c1' WHERE version = 3")
+    edit("UPDATE events SET data = ? WHERE version = 3", b"\xc1")
     assert [(FaultKind.UNDECODABLE, 3)] == faults(kept, None)
 
 

@@ -36,6 +36,7 @@ from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.registry import event
 from intentlog.eventlog.versions import ANY
 from intentlog.replay import StreamReplay, replay_stream
+from tests.stores import usual
 
 START = 1_764_407_640_000_000  # 2025-11-29 09:14:00 UTC
 STREAM = "accounts-acct-42"
@@ -145,9 +146,9 @@ async def paying(ctx: ActivationContext[Account], asked: RefundAsked) -> Any:
 class World:
     """One log and everything that happens on it."""
 
-    def __init__(self, url: str = "memory://") -> None:
+    def __init__(self, url: str = "") -> None:
         self.clock = Clock()
-        self.log: EventLog = open_log(url, clock=self.clock)
+        self.log: EventLog = open_log(url or usual.url(), clock=self.clock)
         self._sent = 0
 
     def send(self, app: App, *payloads: Any, key: str = "acct-42") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -33,9 +32,9 @@ async def paying(ctx: Ctx, asked: Asked) -> object:
     return [notified.value, receipt, told(ctx).status]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    with World(paying, state=Account, url="memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/t.db") as made:
+@pytest.fixture
+def world(log_url: str) -> Iterator[World]:
+    with World(paying, state=Account, url=log_url) as made:
         made.model.answers = ["a", "b"]
         yield made
 

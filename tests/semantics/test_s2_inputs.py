@@ -19,12 +19,11 @@ async def echo(ctx: Ctx) -> object:
     return ctx.input
 
 
-def test_a_receipt_is_given_when_the_input_stands_on_its_stream(tmp_path):
+def test_a_receipt_is_given_when_the_input_stands_on_its_stream(shared_url):
     """S-2.1"""
-    url = f"sqlite:///{tmp_path}/t.db"
-    with World(echo, url=url) as world:
+    with World(echo, url=shared_url) as world:
         receipt = world.send("hello")
-        other = open_log(url)
+        other = open_log(shared_url)
         with contextlib.closing(other):
             (stored,) = other.read(STREAM)
         assert (receipt.version, receipt.position) == (stored.version, stored.position)

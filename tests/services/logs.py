@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import psycopg
@@ -18,12 +19,14 @@ class Schemas:
         self._database = databases.create_database()
         self._of: dict[Path, str] = {}
         self._made = 0
+        self._lock = threading.Lock()
 
     def url(self, folder: Path) -> str:
         """The URL of the folder's log; the same for the same folder."""
-        schema = self._of.get(folder)
-        if schema is None:
-            schema = self._of[folder] = self._emptied() or self._new()
+        with self._lock:
+            schema = self._of.get(folder)
+            if schema is None:
+                schema = self._of[folder] = self._emptied() or self._new()
         return f"{self._database}?schema={schema}"
 
     def close(self) -> None:
