@@ -52,7 +52,8 @@ def app(request):
 @pytest.fixture(params=["sqlite", "postgres"])
 def env(request) -> dict[str, str]:
     """A log that several processes may use."""
-    return request.getfixturevalue(f"{request.param}_env")
+    found: dict[str, str] = request.getfixturevalue(f"{request.param}_env")
+    return found
 
 
 def test_an_aggregate_is_saved_and_found(app):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from eventsourcing.persistence import DataError, IntegrityError, OperationalError, StoredEvent
 
+from intentlog.eventlog.errors import LogUnavailable
 from intentlog.eventlog.events import NewEvent
+from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.recorders import Layout, LogAggregateRecorder, LogApplicationRecorder
 from intentlog.eventlog.versions import ANY, NO_STREAM
 
@@ -134,3 +137,48 @@ def test_a_closed_log_is_an_operational_error(log, recorder):
     for use in (lambda: recorder.insert_events([stored("a", 1)]), lambda: recorder.select_events("a"), recorder.max_notification_id, lambda: ids(recorder)):
         with pytest.raises(OperationalError, match="closed"):
             use()
+
+
+class Hidden:
+    """A log whose end is hidden, as it is in PostgreSQL while an older transaction is under way, or out of reach; and how often it was waited for."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.hides = self.fails = False
+        self.waits = 0
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def last_position(self) -> int:
+        if self.fails:
+            raise LogUnavailable("The log cannot be reached. Try again.")
+        return 0 if self.hides else self._log.last_position()
+
+    def wait(self, after: int, timeout: float) -> bool:
+        self.waits += 1
+        return not self.hides
+
+
+def test_an_insert_waits_for_followers_once_while_a_transaction_lasts(log):
+    hidden = Hidden(log)
+    recorder = LogApplicationRecorder(hidden, TEXT)
+    for turn in range(1, 3):
+        recorder.insert_events([stored(f"shown-{turn}", 1)])
+        hidden.hides = True
+        for version in range(1, 5):
+            assert recorder.insert_events([stored(f"hidden-{turn}", version)])
+        assert turn == hidden.waits
+        hidden.hides = False
+    assert [*["hidden-1"] * 4, "shown-2", *["hidden-2"] * 4] == [each.originator_id for each in recorder.select_notifications(None, 100)][1:]
+
+
+def test_an_insert_that_is_durable_is_no_error(log):
+    hidden = Hidden(log)
+    recorder = LogApplicationRecorder(hidden, TEXT)
+    hidden.fails = True
+    given = recorder.insert_events([stored("a", 1)])
+    with pytest.raises(OperationalError, match="cannot be reached"):
+        recorder.max_notification_id()
+    hidden.fails = False
+    assert given == ids(recorder)
