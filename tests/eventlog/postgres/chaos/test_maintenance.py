@@ -1,0 +1,112 @@
+"""What an administrator does to the events table while it is written: nothing that would hold the writers up for long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+
+from intentlog.eventlog.log import AppendRequest, StreamAppend
+from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.postgres import PostgresLog
+from intentlog.eventlog.testing.maker import event
+from tests.services.postgres import NoPostgres, PostgresServer
+
+#: Rows in the table before, so that each of these takes a while.
+ROWS = 200_000
+SAMPLES = 400
+#: How much slower than idle the 99th percentile of appends may be meanwhile.
+BAR = 5.0
+#: An idle 99th percentile that moves more than this between two looks was moved by somebody else on the machine.
+CALM = 2.0
+ATTEMPTS = 3
+WORK = {
+    "vacuum": ("VACUUM intentlog.events",),
+    "vacuum-of-every-page": ("VACUUM (DISABLE_PAGE_SKIPPING, ANALYZE) intentlog.events",),
+    "analyze": ("ANALYZE intentlog.events",),
+    "index": ("CREATE INDEX CONCURRENTLY extra ON intentlog.events (type, recorded_at)", "DROP INDEX CONCURRENTLY intentlog.extra"),
+}
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def full() -> Iterator[tuple[str, PostgresLog]]:
+    """A log with so many rows that nothing is over at once, and its URL; commits reach the disk."""
+    try:
+        server = PostgresServer()
+    except NoPostgres as reason:
+        pytest.skip(str(reason))
+    with server:
+        url = server.start(fsync=True).create_database()
+        with closing(open_log(url)) as log:
+            batch = 10_000
+            for number in range(ROWS // batch):
+                log.append_batch([AppendRequest([StreamAppend(f"old-{number}", [event(bytes(200)) for _ in range(batch)], -1)])])
+            assert isinstance(log, PostgresLog)
+            yield url, log
+
+
+def p99(log: PostgresLog, stream: str, enough: Callable[[], bool] = lambda: True) -> float:
+    """Seconds of an append that 1 in 100 takes longer than, over ``SAMPLES`` of them, and more until it is ``enough``."""
+    taken: list[float] = []
+    head = log.head(stream)
+    while len(taken) < SAMPLES or not enough():
+        new = event(bytes(200))
+        began = time.perf_counter()
+        log.append(stream, [new], head)
+        taken.append(time.perf_counter() - began)
+        head += 1
+    return sorted(taken)[len(taken) * 99 // 100]
+
+
+@contextmanager
+def working(url: str, statements: Sequence[str]) -> Iterator[Callable[[], bool]]:
+    """The statements over and over, while the block lasts; gives whether all of them were run through once."""
+    stop, once = threading.Event(), threading.Event()
+    faults: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with psycopg.connect(url, autocommit=True) as connection:
+                while not stop.is_set():
+                    for statement in statements:
+                        connection.execute(statement.encode())
+                    once.set()
+        except BaseException as fault:
+            faults.append(fault)
+            once.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield once.is_set
+    finally:
+        stop.set()
+        thread.join()
+    assert [] == faults
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_appends_stay_within_five_times_their_idle_time(full, work):
+    """Measured between two idle looks; again when those two are far apart, for then the machine was busy with something else."""
+    url, log = full
+    told = []
+    for _ in range(ATTEMPTS):
+        before = p99(log, f"{work}-idle")
+        with working(url, WORK[work]) as enough:
+            meanwhile = p99(log, f"{work}-busy", enough)
+        after = p99(log, f"{work}-idle")
+        told.append(f"{1000 * before:.1f} and {1000 * after:.1f} ms idle, {1000 * meanwhile:.1f} ms during {work}")
+        if meanwhile <= BAR * min(before, after):
+            break
+        disturbed = max(before, after) > CALM * min(before, after)
+        assert disturbed or len(told) == 1, told
+    else:
+        # Never calm: then no more than that can be said.
+        assert meanwhile <= BAR * max(before, after), told
+    print(told)
