@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .retry import RetryPolicy
     from .schedules import Schedule, cron, every
     from .sending import Receipt, send
+    from .tool_policies import Rate, Retryable
     from .tools import IntentInfo, Tool, ToolSet, tool
     from .worker import Worker, WorkerSettings
 
@@ -56,8 +57,10 @@ _WHERE = {
     "ModelRequest": "models",
     "ModelResponse": "models",
     "OpenAICompatible": "clients.openai_compatible",
+    "Rate": "tool_policies",
     "Receipt": "sending",
     "RetryPolicy": "retry",
+    "Retryable": "tool_policies",
     "StateMachine": "machine",
     "Suspend": "outcome",
     "Tool": "tools",
@@ -94,8 +97,10 @@ __all__ = [
     "ModelResponse",
     "OpenAICompatible",
     "Price",
+    "Rate",
     "Receipt",
     "RetryPolicy",
+    "Retryable",
     "Schedule",
     "Spent",
     "StateMachine",

@@ -76,6 +76,10 @@ def _attempted(run: RunState, fact: facts.IntentAttempted, _: int) -> None:
     intent.attempts = fact.attempt
 
 
+def _postponed(run: RunState, fact: facts.IntentPostponed, _: int) -> None:
+    """Between effectors; it may come behind an outcome that a person gave meanwhile."""
+
+
 def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
     intent = _intent(run, fact.intent_id)
     intent.state = next_intent_state(fact.intent_id, intent.state, "intent.settled")
@@ -361,6 +365,7 @@ APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.ToolCallCached: _tool_cached,
     facts.IntentStaged: _staged,
     facts.IntentAttempted: _attempted,
+    facts.IntentPostponed: _postponed,
     facts.IntentSettled: _settled,
     facts.TimerArmed: _armed,
     facts.TimerFired: _fired,

@@ -112,6 +112,17 @@ class IntentAttempted:
     token: int
 
 
+@event("intent.postponed", version=1)
+class IntentPostponed:
+    """An attempt ended in an error that its tool marks as one that may heal; the next one is made from ``retry_at`` on."""
+
+    intent_id: str
+    attempt: int
+    failure: Failure
+    retry_at: int
+    effector: str
+
+
 @event("intent.settled", version=1)
 class IntentSettled:
     """How an intent ended; the first one is final (S-6.1, S-6.2)."""
@@ -345,6 +356,6 @@ FACTS: Final[tuple[type, ...]] = tuple(kind for kind in list(globals().values())
 
 ARRIVALS = frozenset(
     {f"{name}.received" for name in ("input", "signal", "reply")}
-    | {"intent.attempted", "intent.settled", "approval.decided", "cancel.requested", "input.redriven", "stream.blocked"}
+    | {"intent.attempted", "intent.postponed", "intent.settled", "approval.decided", "cancel.requested", "input.redriven", "stream.blocked"}
 )
 """Types that others than the key's worker append; a turn is rebased over them (S-3.4)."""

@@ -19,6 +19,8 @@ from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
 from ..eventlog.registry import EventRegistry
 from .errors import ArgumentRefused, DefinitionError, UnknownTool, WrongToolKind
+from .retry import RetryPolicy
+from .tool_policies import Rate, ToolPolicies
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
@@ -26,6 +28,9 @@ _INTENT: Final = "intent"
 DEFAULT_TIMEOUT: Final = timedelta(seconds=60)
 """What a tool gets that names no timeout. This very object: an effector may be told another length for such tools."""
 Reconcile = Callable[..., Any]
+_FOR_EFFECTS: Final = "idempotent=, reconcile=, retry=, retry_on=, rate=, concurrency= and compensate="
+RESULT: Final = "result"
+"""The parameter of a compensating tool that is given what the compensated one returned."""
 
 
 @attrs.frozen
@@ -65,6 +70,10 @@ class Tool:
     timeout: timedelta = DEFAULT_TIMEOUT
     #: Asked after a crash in mid-call whether the effect happened: ``(IntentInfo, **args) -> value | None``.
     reconcile: Reconcile | None = None
+    #: How it is tried again, and how often and how many at once it may be called.
+    policies: ToolPolicies = attrs.field(factory=ToolPolicies)
+    #: The side-effect tool that undoes what this one did (``ctx.compensate``).
+    compensate: Tool | None = None
     #: Names of the parameters a caller may give.
     parameters: frozenset[str] = attrs.field(
         init=False, default=attrs.Factory(lambda self: frozenset(f.name for f in attrs.fields(self.arguments)), takes_self=True)
@@ -90,6 +99,11 @@ def tool(
     idempotent: bool = False,
     timeout: timedelta = DEFAULT_TIMEOUT,
     reconcile: Reconcile | None = None,
+    retry: RetryPolicy | None = None,
+    retry_on: type[Exception] | tuple[type[Exception], ...] = (),
+    rate: Rate | None = None,
+    concurrency: int | None = None,
+    compensate: Tool | None = None,
 ) -> Callable[[F], Tool]: ...
 def tool(
     fn: F | None = None,
@@ -101,15 +115,27 @@ def tool(
     idempotent: bool = False,
     timeout: timedelta = DEFAULT_TIMEOUT,
     reconcile: Reconcile | None = None,
+    retry: RetryPolicy | None = None,
+    retry_on: type[Exception] | tuple[type[Exception], ...] = (),
+    rate: Rate | None = None,
+    concurrency: int | None = None,
+    compensate: Tool | None = None,
 ) -> Any:
     """Make a tool of a function whose parameters are all annotated.
 
     ``side_effect=True``: carried out by the effector, never inline. Such a tool may declare a keyword-only
-    ``intent: IntentInfo``. Raises ``DefinitionError`` for anything that would only be found out later.
+    ``intent: IntentInfo``, and how it is to be called: see ``ToolPolicies`` and docs/tools.md. Raises ``DefinitionError``
+    for anything that would only be found out later.
     """
+    policies = ToolPolicies(retry, retry_on if isinstance(retry_on, tuple) else (retry_on,), rate, concurrency)
 
     def make(function: F) -> Tool:
-        return _define(function, name, description, side_effect, idempotent, timeout, reconcile)
+        if not side_effect and (idempotent or reconcile is not None or compensate is not None or policies != ToolPolicies()):
+            raise DefinitionError(f"tool {name or function.__name__}: {_FOR_EFFECTS} are for tools with side_effect=True")
+        made = _define(function, name, description, side_effect, idempotent, timeout, reconcile)
+        if problem := policies.problem() or (_cannot_undo(made, compensate) if compensate is not None else ""):
+            raise DefinitionError(f"tool {made.name}: {problem}")
+        return attrs.evolve(made, policies=policies, compensate=compensate)
 
     return make if fn is None else make(fn)
 
@@ -122,8 +148,6 @@ def _define(
         raise DefinitionError(f"Invalid tool name {label!r}: it must match [A-Za-z][A-Za-z0-9_.-]*")
     if timeout <= timedelta(0):
         raise DefinitionError(f"tool {label}: timeout must be longer than zero, not {timeout}")
-    if not side_effect and (idempotent or reconcile is not None):
-        raise DefinitionError(f"tool {label}: idempotent= and reconcile= are for tools with side_effect=True")
     hints = get_type_hints(fn, include_extras=True)
     fields: dict[str, Any] = {}
     takes_intent = False
@@ -152,6 +176,16 @@ def _define(
     )
 
 
+def _cannot_undo(done: Tool, undo: Tool) -> str:
+    """Why ``undo`` cannot undo ``done``, or nothing: it can only be given the arguments of the call, and its result."""
+    if not isinstance(undo, Tool) or not undo.side_effect:
+        return f"compensate= takes a tool with side_effect=True, not {undo!r:.80}"
+    missing = sorted(f.name for f in attrs.fields(undo.arguments) if f.default is attrs.NOTHING and f.name not in done.parameters | {RESULT})
+    if missing:
+        return f"its compensate= tool {undo.name} needs {missing[0]!r}; it is given {', '.join(sorted(done.parameters | {RESULT}))}"
+    return ""
+
+
 def _check_intent(label: str, parameter: inspect.Parameter, hint: Any, side_effect: bool) -> None:
     if hint is not IntentInfo or parameter.name != _INTENT or parameter.kind is not parameter.KEYWORD_ONLY:
         raise DefinitionError(f"tool {label}: declare the intent as a keyword-only parameter: def {label}(…, *, intent: IntentInfo)")
@@ -178,11 +212,22 @@ class ToolSet:
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
-        for each in tools:
-            self.add(each)
+        given = list(tools)
+        for each in given:
+            self._add(each)
+        for each in given:
+            self._add_undo(each)
 
     def add(self, added: Tool) -> None:
-        """Register; a second tool of the same name raises ``DefinitionError``."""
+        """Register, with the tool that undoes it; a second tool of the same name raises ``DefinitionError``."""
+        self._add(added)
+        self._add_undo(added)
+
+    def _add_undo(self, added: Tool) -> None:
+        if added.compensate is not None and added.compensate.name not in self._tools:
+            self.add(added.compensate)
+
+    def _add(self, added: Tool) -> None:
         known = self._tools.setdefault(added.name, added)
         if known is not added:
             raise DefinitionError(

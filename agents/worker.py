@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -24,10 +23,10 @@ from .committer import Committer
 from .errors import HistoryWarning
 from .firing import Schedules
 from .lanes import Lane
+from .leasing import beat, between_beats, in_thread
 from .streams import Folder, StreamState
 from .turns import Boundary, Turns, no_boundary
 
-T = TypeVar("T")
 _SWEEP = 0.1
 """Seconds between looks at turns that may have run too long."""
 _MOST_WARNED = 100_000
@@ -130,7 +129,7 @@ class Worker:
         # In small helpings every claim would be a visit of its own; a quarter free is soon enough.
         if free <= 0 or (self._active and free < self.settings.concurrency // 4):
             return []
-        return await _in_thread(functools.partial(self._visit, free))
+        return await in_thread(functools.partial(self._visit, free))
 
     def _visit(self, free: int) -> list[tuple[Claim, StreamState | Exception]]:
         log, now = self._log, self._log.clock()
@@ -173,7 +172,7 @@ class Worker:
     async def _pause(self) -> None:
         wait = self.settings.poll
         if not self._active:
-            wake_at = await _in_thread(lambda: self._log.schedule.next_wake(TURNS, categories=self._app.agents))
+            wake_at = await in_thread(lambda: self._log.schedule.next_wake(TURNS, categories=self._app.agents))
             if wake_at is not None:
                 wait = min(wait, max(0.0, (wake_at - self._log.clock()) / SECOND))
         with contextlib.suppress(TimeoutError):
@@ -186,24 +185,22 @@ class Worker:
         loop = asyncio.get_running_loop()
         renewed = loop.time()
         while True:
-            await asyncio.sleep(min(self.settings.lease / SECOND / 3, _SWEEP))
+            await asyncio.sleep(min(between_beats(self.settings.lease), _SWEEP))
             now = loop.time()
             for lane in list(self._active.values()):
                 lane.sweep(now)
-            if now - renewed < self.settings.lease / SECOND / 3:
+            if now - renewed < between_beats(self.settings.lease):
                 continue
             renewed = now
-            claims = [lane.claim for lane in self._active.values()]
-            if claims:
-                try:
-                    lost = await _in_thread(functools.partial(self._log.schedule.renew, claims, until=self._log.clock() + self.settings.lease))
-                except LogUnavailable as problem:
-                    self._on_error("renewing leases", problem)
-                    continue
-                for claim in lost:
-                    held = self._active.get(claim.name)
-                    if held is not None and held.claim.token == claim.token:
-                        held.cancel()
+            try:
+                lost = await beat(self._log, [lane.claim for lane in self._active.values()], self.settings.lease)
+            except LogUnavailable as problem:
+                self._on_error("renewing leases", problem)
+                continue
+            for claim in lost:
+                held = self._active.get(claim.name)
+                if held is not None and held.claim.token == claim.token:
+                    held.cancel()
 
     async def idle(self, *, retries: bool = True) -> bool:
         """Whether nothing is in flight, nothing is due, and (with ``retries``) no failed turn is to be tried again."""
@@ -214,8 +211,4 @@ class Worker:
             due = schedule.due(TURNS, now=self._log.clock(), categories=mine)
             return due == 0 and (not retries or schedule.next_wake(RETRIES, categories=mine) is None)
 
-        return not self._active and self._schedules.calm and await _in_thread(nothing)
-
-
-def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
-    return asyncio.get_running_loop().run_in_executor(None, call)
+        return not self._active and self._schedules.calm and await in_thread(nothing)

@@ -25,6 +25,12 @@ and the two that a schedule meets:
 ``schedule.due``      its moment has come, nothing has been delivered
 ``schedule.fired``    what it delivers and its next moment are durable
 ==================  ==================================================================================================
+
+and the one of an effect that is tried again:
+
+==================  ==================================================================================================
+``postponed``         an attempt failed in a way that may heal; that, and when the next one is due, is durable
+==================  ==================================================================================================
 """
 
 from __future__ import annotations
@@ -51,6 +57,8 @@ BOUNDARIES: Final = (
 """Those that an input meets."""
 SCHEDULED: Final = ("schedule.due", "schedule.fired")
 """Those that a schedule meets."""
+RETRIED: Final = ("postponed",)
+"""That of an effect that is tried again."""
 
 
 def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
@@ -61,11 +69,11 @@ def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
     >>> crash_at("tea.time")
     Traceback (most recent call last):
     ValueError: 'tea.time' names no boundary; there are: input.offered, input.recorded, model.answered, model.journalled, \
-turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired
+turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired, postponed
     """
     wanted, colon, count = spec.partition(":")
-    if wanted not in (*BOUNDARIES, *SCHEDULED):
-        raise ValueError(f"{spec!r} names no boundary; there are: {', '.join((*BOUNDARIES, *SCHEDULED))}")
+    if wanted not in (*BOUNDARIES, *SCHEDULED, *RETRIED):
+        raise ValueError(f"{spec!r} names no boundary; there are: {', '.join((*BOUNDARIES, *SCHEDULED, *RETRIED))}")
     if colon and not (count.isascii() and count.isdigit() and int(count) > 0):
         raise ValueError(f"{spec!r}: behind the colon stands which time it is reached, from 1, for example {wanted}:3")
     left = int(count or 1)

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from ..agents.committer import Committer
-from ..agents.queues import CHECKPOINT, EFFECTS, TURNS
-from ..agents.tools import Tool, ToolSet
+from ..agents.leasing import beat, between_beats, in_thread
+from ..agents.queues import CHECKPOINT, EFFECTS
+from ..agents.tools import ToolSet
 from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
-from ..eventlog.events import NewEvent, StoredEvent
-from ..eventlog.log import AppendRequest, Claim, EventLog, Fence, StreamAppend, Wake
-from ..eventlog.versions import ANY
-from . import phases
+from ..eventlog.events import StoredEvent
+from ..eventlog.log import Claim, EventLog
+from .carrying import Carrying
+from .choosing import Choosing
 from .keeping import APPENDS, PARTS, Keep, ended, patiently, pause, within
+from .limits import MOST_OVERDUE, THREADS, Limits, Place
 from .measures import Counts, EffectorSettings
 from .outbox import TYPES, Outbox, Pending
 from .watching import Watching
 
-T = TypeVar("T")
 _HELPING: Final = 1000
 """Events read from the tail at once."""
 _DEAF: Final = 5.0
@@ -55,8 +55,22 @@ class Effector:
     ) -> None:
         self.settings = settings or EffectorSettings()
         self.counts = Counts()
-        self._codec, self._tools, self._log, self._owner, self._committer = codec, tools, log, owner, committer
+        self._codec, self._log, self._owner = codec, log, owner
         self._boundary, self._on_error, self._watching = boundary, on_error, watching or Watching()
+        self._limits = Limits()
+        self._choosing = Choosing(tools, log.clock, self._limits, hold_unknown=self.settings.hold_unknown)
+        self._carrying = Carrying(
+            codec,
+            tools,
+            log.clock,
+            owner=owner,
+            committer=committer,
+            counts=self.counts,
+            limits=self._limits,
+            boundary=boundary,
+            on_error=on_error,
+            watching=self._watching,
+        )
         # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
         self._categories = tuple(sorted(set(categories)))
         self._checkpoint_name = ":".join((CHECKPOINT, *self._categories))
@@ -64,12 +78,13 @@ class Effector:
         self._draining = asyncio.Lock()
         self._lanes: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
         self._fresh: dict[str, Claim] = {}
-        self._gone: set[Claim] = set()
-        self._calls: dict[Claim, tuple[Pending, float]] = {}
-        self._appending = 0
+        self._places: dict[str, tuple[Pending, Place]] = {}
+        #: Keys that wait, by what keeps them, as of about a second ago.
+        self.waiting: Mapping[str, int] = {}
         self._busy_until: dict[str, int] = {}
         self._failures: dict[str, int] = {}
         self._saved = 0
+        self._told = float("-inf")
         self._wakeup, self._looked, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stopping = False
 
@@ -81,12 +96,16 @@ class Effector:
     @property
     def calling(self) -> int:
         """Calls of users' code under way."""
-        return len(self._calls)
+        return len(self._carrying.calls)
 
     @property
     def open(self) -> int:
         """Intents without an outcome, as far as the tail was read."""
         return len(self._outbox) if self._outbox is not None else 0
+
+    def report(self) -> dict[str, Any]:
+        """What health says of the intents; from any thread."""
+        return {"open_intents": self.open, "keys_in_flight": self.active, "keys_waiting": dict(self.waiting)}
 
     def wake(self) -> None:
         """Look at the tail now instead of at the next poll."""
@@ -125,16 +144,28 @@ class Effector:
     async def _round(self) -> None:
         outbox = await self._drain()
         self._watching.looked(outbox)
+        self._tell_waiting(outbox)
         began = await self._begin(outbox)
         self._looked.set()
         if not began:
             await within(self.settings.poll, self._wakeup)
 
+    def _tell_waiting(self, outbox: Outbox) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._told < 1.0:
+            return
+        self._told = now
+        self.waiting = self._choosing.waiting(outbox, self._lanes)
+        self._watching.waiting(self.waiting)
+        if THREADS in self.waiting:
+            text = f"{MOST_OVERDUE} of its threads were left behind by its timeout; until one of them ends, {self.waiting[THREADS]} keys wait"
+            self._on_error("calling a blocking tool", TimeoutError(text))
+
     async def _drain(self) -> Outbox:
         """Take in everything the log has now."""
         async with self._draining:
             if self._outbox is None:
-                after = await _in_thread(lambda: self._log.checkpoints.load(self._checkpoint_name))
+                after = await in_thread(lambda: self._log.checkpoints.load(self._checkpoint_name))
                 self._outbox, self._saved = Outbox(self._codec, after), after
             outbox = self._outbox
 
@@ -146,7 +177,7 @@ class Effector:
                 ]
 
             while True:
-                last, events = await _in_thread(read)
+                last, events = await in_thread(read)
                 for event, fact in events:
                     outbox.take(event, fact)
                 if len(events) < _HELPING:
@@ -159,10 +190,14 @@ class Effector:
         now = self._log.clock()
         free = self.settings.concurrency - len(self._lanes)
         ready = (each for each in outbox.streams() if each not in self._lanes and each not in self._fresh and self._busy_until.get(each, 0) <= now)
-        wanted = [stream for stream in ready if self._next(outbox, stream) is not None][: max(free, 0)]
+        wanted = self._chosen(outbox, ready, free)
         if wanted:
             until = now + self.settings.lease
-            tokens = await _in_thread(lambda: self._log.schedule.acquire(EFFECTS, wanted, self._owner, now=now, until=until))
+            try:
+                tokens = await in_thread(lambda: self._log.schedule.acquire(EFFECTS, wanted, self._owner, now=now, until=until))
+            except BaseException:
+                self._give_back(wanted)
+                raise
             self._fresh |= {stream: Claim(EFFECTS, stream, token, None) for stream, token in tokens.items()}
             for stream in wanted:
                 if stream in tokens:
@@ -171,6 +206,7 @@ class Effector:
                     self._busy_until[stream] = now + int(self.settings.poll * 2 * SECOND)
                     self.counts.busy += 1
                     self._watching.busy(stream)
+                    self._give_back([stream])
         if not self._fresh:
             return False
         # The last owner may have attempted or settled something between our reading and its letting go. Until that is
@@ -184,28 +220,50 @@ class Effector:
             task.add_done_callback(functools.partial(self._left, claim))
         return True
 
-    def _next(self, outbox: Outbox, stream: str) -> Pending | None:
-        """What to carry out next on ``stream``: nothing while its first intent is held for an effector that knows the tool."""
-        pending = outbox.first(stream)
-        if pending is None or not self.settings.hold_unknown or self._tools.get(pending.intent.tool) is not None:
-            return pending
-        return pending if self._log.clock() >= pending.intent.expires_at else None
+    def _chosen(self, outbox: Outbox, streams: Iterable[str], most: int) -> list[str]:
+        """The first of ``streams`` that can go on now, each with a place for its tool."""
+        chosen: list[str] = []
+        for stream in streams:
+            if len(chosen) >= most:
+                break
+            found = self._choosing.choose(outbox, stream)
+            if found is not None:
+                self._places[stream] = found
+                chosen.append(stream)
+        return chosen
+
+    def _give_back(self, streams: Iterable[str]) -> None:
+        for stream in streams:
+            if (held := self._places.pop(stream, None)) is not None:
+                self._limits.leave(held[1])
+
+    def _next(self, outbox: Outbox, stream: str, held: tuple[Pending, Place] | None) -> tuple[Pending, Place] | None:
+        """What to carry out next and its place: the one ``held``, unless the log has told meanwhile that another intent is next."""
+        if held is not None and not self._stopping and outbox.first(stream) is held[0] and not self._choosing.postponed(held[0]):
+            return held
+        if held is not None:
+            self._limits.leave(held[1])
+        return None if self._stopping else self._choosing.choose(outbox, stream)
 
     async def _lane(self, outbox: Outbox, claim: Claim) -> None:
-        handed_back = True
+        held, handed_back = self._places.pop(claim.name, None), True
         try:
-            while not self._stopping and (pending := self._next(outbox, claim.name)) is not None:
-                handed_back = False
+            while (chosen := self._next(outbox, claim.name, held)) is not None:
+                (pending, place), held, handed_back = chosen, None, False
                 try:
-                    await self._carry_out(claim, pending)
+                    over = await self._carrying.carry_out(claim, pending, place)
                 except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
                     await self._drain()
                     if outbox.first(claim.name) is pending:
                         raise
                     handed_back = True
                     continue
-                outbox.settled(pending.intent.intent_id)
+                finally:
+                    self._limits.leave(place)
                 handed_back = True
+                if not over:
+                    break
+                outbox.settled(pending.intent.intent_id)
         except (LeaseLost, EventIdConflict):
             handed_back = False  # it is somebody else's now
         except Exception as problem:  # this key is begun again after a pause; other keys go on
@@ -222,7 +280,7 @@ class Effector:
 
     async def _hand_back(self, claims: list[Claim]) -> None:
         try:
-            await _in_thread(lambda: self._log.schedule.release(claims))
+            await in_thread(lambda: self._log.schedule.release(claims))
         except LogError as problem:  # then the leases run out by themselves
             self._on_error(f"handing back {', '.join(claim.name for claim in claims[:3])}", problem)
             self._watching.failed(APPENDS, problem)
@@ -235,96 +293,18 @@ class Effector:
         entry = self._lanes.get(claim.name)
         if entry is not None and entry[1] is task:
             del self._lanes[claim.name]
-        self._gone.discard(claim)
+            self._give_back([claim.name])  # of a lane that was cancelled before it began
+        self._carrying.over(claim)
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._on_error(f"carrying out intents of {claim.name}", problem)
         self._wakeup.set()
 
-    async def _carry_out(self, claim: Claim, pending: Pending) -> None:
-        """One intent through its phases."""
-        tool = self._tools.get(pending.intent.tool)
-        outcome = phases.verify(pending) or phases.refuse_expired(pending, tool, self._log.clock())
-        if outcome is None:
-            fit = phases.refuse_unfit(pending, self._tools, self._codec)
-            if isinstance(fit, phases.Outcome):
-                outcome = fit
-            else:
-                found, bound = fit
-                outcome = await self._call(claim, pending, found, phases.recover(pending, found, bound, self._codec))
-                if outcome is None:
-                    await self._attempt(claim, pending)
-                    begun = time.monotonic()
-                    outcome = await self._call(claim, pending, found, phases.execute(pending, found, bound, self._codec))
-                    self._watching.called(pending, outcome, time.monotonic() - begun)
-                    self._boundary("tool.called", claim.name)
-        await self._settle(claim, pending, outcome)
-
-    async def _call(self, claim: Claim, pending: Pending, tool: Tool, call: Coroutine[Any, Any, T]) -> T:
-        """``call``, a user's code, under the eyes of ``_watch_lanes``."""
-        self._calls[claim] = (pending, asyncio.get_running_loop().time() + tool.timeout.total_seconds())
-        try:
-            return await call
-        finally:
-            self._calls.pop(claim, None)
-
-    async def _attempt(self, claim: Claim, pending: Pending) -> None:
-        attempt = pending.attempts + 1
-        event = phases.attempted_event(self._codec, pending, self._owner, claim.token)
-        await self._append(claim, pending, event, ())
-        pending.attempts = attempt  # the tail may have told of it meanwhile
-        self.counts.attempts += 1
-        self._watching.attempted(pending)
-        self._boundary("attempt.recorded", claim.name)
-
-    async def _settle(self, claim: Claim, pending: Pending, outcome: phases.Outcome) -> None:
-        event = phases.settled_event(self._codec, pending, outcome, self._owner)
-        try:
-            await self._append(claim, pending, event, (Wake(TURNS, self._log.clock(), sooner=True),))
-        except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
-            self.counts.refused += 1
-            self._watching.refused(pending, outcome)
-            return
-        self.counts.settled += 1
-        self.counts.by_status[outcome.status] = self.counts.by_status.get(outcome.status, 0) + 1
-        self._watching.settled(pending, outcome)
-        self._boundary("settled", claim.name)
-
-    async def _append(self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...]) -> None:
-        """Durable when it returns. For as long as the store is down it tries again: an outcome that is known is not thrown away."""
-        request = AppendRequest((StreamAppend(claim.name, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token),))
-        failures = 0
-        self._appending += 1
-        try:
-            while True:
-                try:
-                    outcome = await self._committer.commit(request)
-                    break
-                except LogUnavailable as problem:
-                    self._on_error(f"recording {event.type} on {claim.name}", problem)
-                    self._watching.failed(APPENDS, problem)
-                    failures += 1
-                await asyncio.sleep(pause(failures))
-        finally:
-            self._appending -= 1
-        self._watching.beat(APPENDS)
-        if isinstance(outcome, LeaseLost):
-            self._lose(claim, pending)
-        if isinstance(outcome, LogError):
-            raise outcome
-
     async def _checkpoint(self, outbox: Outbox) -> None:
         position = outbox.low_water
         if position > self._saved and (position - self._saved > 500 or not self._lanes):
-            await _in_thread(lambda: self._log.checkpoints.save(self._checkpoint_name, position))
+            await in_thread(lambda: self._log.checkpoints.save(self._checkpoint_name, position))
             self._saved = position
             self._boundary("checkpointed", "")
-
-    def _lose(self, claim: Claim, pending: Pending | None) -> None:
-        """The claim is somebody else's; an append or the renewal heard of it first, and it counts once."""
-        if claim not in self._gone:
-            self._gone.add(claim)
-            self.counts.stale += 1
-            self._watching.lost(claim.name, pending)
 
     async def _save(self) -> None:
         while True:
@@ -336,30 +316,29 @@ class Effector:
     async def _renew(self) -> None:
         while True:
             claims = [*self._fresh.values(), *(claim for claim, _ in self._lanes.values())]
-            until = self._log.clock() + self.settings.lease
-            lost = await _in_thread(functools.partial(self._log.schedule.renew, claims, until=until)) if claims else []
-            for claim in lost:
+            for claim in await beat(self._log, claims, self.settings.lease):
                 if self._fresh.get(claim.name) == claim:
                     del self._fresh[claim.name]
+                    self._give_back([claim.name])
                 entry = self._lanes.get(claim.name)
                 if entry is not None and entry[0].token == claim.token:
-                    self._lose(claim, self._calls[claim][0] if claim in self._calls else None)
+                    self._carrying.lose(claim, self._carrying.calls[claim][0] if claim in self._carrying.calls else None)
                     entry[1].cancel()
             self._watching.beat("renewals")
-            await asyncio.sleep(self.settings.lease / SECOND / 3)
+            await asyncio.sleep(between_beats(self.settings.lease))
 
     async def _watch_lanes(self) -> None:
         """Leave keys whose tool ignores its timeout to their leases: renewed for ever, nobody would ever hear of them again."""
         while True:
             now = asyncio.get_running_loop().time()
-            for claim, (pending, deadline) in list(self._calls.items()):
+            for claim, (pending, deadline) in list(self._carrying.calls.items()):
                 entry = self._lanes.get(claim.name)
                 if now > deadline + _DEAF and entry is not None and entry[0] == claim:
                     del self._lanes[claim.name]
                     entry[1].cancel()
                     self._watching.abandoned(pending, now - deadline)
                     self._on_error(f"carrying out intents of {claim.name}", TimeoutError(f"{pending.intent.tool} is deaf to its cancellation"))
-            if not self._appending:
+            if not self._carrying.appending:
                 self._watching.beat(APPENDS)
             self._watching.beat("lanes")
             await asyncio.sleep(0.5)
@@ -375,7 +354,7 @@ class Effector:
         running = [task for _, task in self._lanes.values()]
         if running:
             await asyncio.wait(running, timeout=max(0.0, deadline - loop.time()))
-        for pending, _ in self._calls.values():
+        for pending, _ in self._carrying.calls.values():
             self._watching.left(pending)
         try:
             async with asyncio.timeout(_LAST):
@@ -388,7 +367,3 @@ class Effector:
         """Whether every intent on the log has its outcome."""
         outbox = await self._drain()
         return not self._lanes and not outbox.streams()
-
-
-def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
-    return asyncio.get_running_loop().run_in_executor(None, call)

@@ -68,6 +68,10 @@ class LogLines(Watching):
     def called(self, pending: Pending, outcome: Outcome, seconds: float) -> None:
         self._log.debug("called", **of(pending), status=outcome.status, seconds=round(seconds, 6))
 
+    def postponed(self, pending: Pending, outcome: Outcome) -> None:
+        failure = {"failure": outcome.failure.type} if outcome.failure is not None else {}
+        self._log.warning("postponed", **of(pending), **failure, retry_at=pending.not_before)
+
     def settled(self, pending: Pending, outcome: Outcome) -> None:
         failure = {"failure": outcome.failure.type} if outcome.failure is not None else {}
         tell = self._log.info if outcome.status == "OK" else self._log.warning

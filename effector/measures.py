@@ -28,6 +28,8 @@ class Counts:
     """What this effector did since it started."""
 
     attempts: int = 0
+    #: Attempts that failed and are made again.
+    postponed: int = 0
     settled: int = 0
     by_status: dict[str, int] = attrs.field(factory=dict)
     #: Settlements that came second and were refused (S-6.2).

@@ -6,13 +6,14 @@ and whoever writes there must not choose how many series there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from ..eventlog.clock import SECOND, Micros
+from .choosing import REASONS
 from .outbox import Outbox, Pending
 from .phases import Outcome
 from .supervision import Supervisor
@@ -41,6 +42,8 @@ class Metrics(Watching):
         self._threads = gauge("tool_threads", "Threads of blocking tools, those past their timeout included")
         self._threads.set_function(running)
         self._attempts = counter("attempts", "Attempts recorded", "tool")
+        self._postponed = counter("postponed", "Attempts that failed in a way that may heal and are made again", "tool")
+        self._waiting = gauge("keys_waiting", "Keys kept by an unknown tool that is held, a back-off or a limit of the tool", "reason")
         self._outcomes = counter("outcomes", "Outcomes recorded", "tool", "status")
         self._calls = histogram("tool_seconds", "From the call of a tool to its end", "tool")
         self._waits = histogram("settle_seconds", "From an intent's staging to its outcome", "tool")
@@ -90,6 +93,13 @@ class Metrics(Watching):
         tool = self._tool(pending)
         self._outcomes.labels(tool, outcome.status).inc()
         self._waits.labels(tool).observe(max(0.0, (self._clock() - pending.staged_at) / SECOND))
+
+    def postponed(self, pending: Pending, outcome: Outcome) -> None:
+        self._postponed.labels(self._tool(pending)).inc()
+
+    def waiting(self, reasons: Mapping[str, int]) -> None:
+        for reason in REASONS:
+            self._waiting.labels(reason).set(reasons.get(reason, 0))
 
     def refused(self, pending: Pending, outcome: Outcome) -> None:
         self._refused.labels("settled before").inc()

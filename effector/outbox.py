@@ -15,7 +15,7 @@ from ..eventlog.codec import Codec
 from ..eventlog.errors import Undecodable
 from ..eventlog.events import StoredEvent
 
-TYPES: Final = ("intent.staged", "intent.attempted", "intent.settled")
+TYPES: Final = ("intent.staged", "intent.attempted", "intent.postponed", "intent.settled")
 """The event types an outbox is made of."""
 
 
@@ -32,6 +32,24 @@ class Pending:
     attempts: int = 0
     #: When it was recorded: µs since 1970-01-01 UTC.
     staged_at: int = 0
+    #: How the attempts ended that were seen to fail in a way that may heal: attempt → what is known of it.
+    postponed: dict[int, facts.IntentPostponed] = attrs.field(factory=dict)
+
+    @property
+    def unseen(self) -> int:
+        """Attempts that were begun and whose end is not recorded."""
+        return self.attempts - len(self.postponed)
+
+    @property
+    def last_postponed(self) -> facts.IntentPostponed | None:
+        """What the last attempt ended in, when that may heal: then nothing of the intent is under way."""
+        return self.postponed.get(self.attempts)
+
+    @property
+    def not_before(self) -> int:
+        """The moment of its next attempt, 0 for now."""
+        last = self.last_postponed
+        return last.retry_at if last is not None else 0
 
 
 class Outbox:
@@ -70,6 +88,11 @@ class Outbox:
             known = self._by_id.get(fact.intent_id)
             if known is not None:
                 known.attempts = max(known.attempts, fact.attempt)
+        elif isinstance(fact, facts.IntentPostponed):
+            known = self._by_id.get(fact.intent_id)
+            if known is not None:
+                known.attempts = max(known.attempts, fact.attempt)
+                known.postponed[fact.attempt] = fact
         elif isinstance(fact, facts.IntentSettled):
             self.settled(fact.intent_id)
 

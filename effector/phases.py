@@ -2,11 +2,14 @@
 
 ::
 
-    verify → refuse expired → claim → attempt recorded → execute → settle → checkpoint
+    verify → refuse expired → claim → attempt recorded → execute → settle, or postpone → checkpoint
 
 * **verify, refuse expired** are decided before any store is asked (S-6.8): an outage cannot make a deadline fail open.
 * **attempt before call**: a crash from here on is seen by whoever comes next as an attempt without an outcome, never as
   an intent nobody touched. That is what makes UNKNOWN possible (S-6.4, S-6.5).
+* **postponed, not settled**: an attempt that failed in a way its tool marks as one that may heal is recorded as over, with
+  the moment of the next. A crash before that record is a crash in mid-call; after it, everybody knows that nothing of the
+  intent is under way, so the next attempt is no repetition of an unknown one.
 * **settle once**: the outcome's event id is made of the intent's id, so the store itself refuses a second, different one
   (S-6.2), and its append carries the fencing token, so a stale owner's is refused too.
 * **checkpoint last**: a crash before it reads the intent again and finds it settled.
@@ -20,13 +23,14 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable
+from datetime import timedelta
 from typing import Any, Final
 
 import attrs
 
 from ..agents import facts
 from ..agents.errors import ArgumentRefused
-from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, settlement_event_id
+from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, fact_id, settlement_event_id
 from ..agents.reading import is_cancelled
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
 from ..eventlog.clock import Micros, to_datetime
@@ -38,6 +42,8 @@ from .threads import in_own_thread
 
 MOST_ATTEMPTS: Final = 10
 """Attempts at an idempotent tool whose end was never seen; after that it is the tool that kills its effector."""
+MOST_BYTES: Final = 64 << 20
+"""The largest result, encoded, that is recorded; every dedup store takes as much."""
 
 
 @attrs.frozen
@@ -47,6 +53,8 @@ class Outcome:
     status: str
     value: Any = None
     failure: facts.Failure | None = None
+    #: Set when the tool marks its error as one that may heal: how long to wait at least (see ``next_attempt``).
+    retry_after: timedelta | None = None
 
 
 def verify(pending: Pending) -> Outcome | None:
@@ -57,13 +65,17 @@ def verify(pending: Pending) -> Outcome | None:
 def refuse_expired(pending: Pending, tool: Tool | None, now: Micros) -> Outcome | None:
     """What an intent past its deadline is reported as; it is never run (S-6.3). 0 reads as expired (S-5.5).
 
-    EXPIRED only when nothing was ever attempted. An attempt without an outcome is UNKNOWN, or ERROR for an idempotent tool.
+    EXPIRED only when nothing was ever attempted. An attempt without an outcome is UNKNOWN, or ERROR for an idempotent tool;
+    one that is known to have failed is the ERROR that it was.
     """
     if now < pending.intent.expires_at:
         return None
     deadline = to_datetime(pending.intent.expires_at).isoformat() if pending.intent.expires_at else "none, which reads as expired"
     if pending.attempts == 0:
         return Outcome(EXPIRED, failure=facts.Failure("Expired", f"never attempted; its deadline was {deadline}"))
+    if pending.last_postponed is not None:
+        detail = f"attempt {pending.attempts}; its deadline, {deadline}, came before the next"
+        return Outcome(ERROR, failure=attrs.evolve(pending.last_postponed.failure, detail=detail))
     text = f"attempt {pending.attempts} was begun and its end was never seen; the deadline, {deadline}, has passed since"
     return Outcome(ERROR if tool is not None and tool.idempotent else UNKNOWN, failure=facts.Failure("Expired", text))
 
@@ -83,19 +95,19 @@ def refuse_unfit(pending: Pending, tools: ToolSet, codec: Codec) -> Outcome | tu
 
 
 async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Codec) -> Outcome | None:
-    """After a crash in mid-call: ``None`` to attempt again (idempotent), else what ``reconcile`` found, else UNKNOWN (S-6.5)."""
-    if pending.attempts == 0:
+    """After a crash in mid-call: ``None`` to attempt again (idempotent, or known to have failed), else what ``reconcile`` found, else UNKNOWN (S-6.5)."""
+    if pending.attempts == 0 or pending.last_postponed is not None:
         return None
     if tool.idempotent:
-        if pending.attempts < MOST_ATTEMPTS:
+        if pending.unseen < MOST_ATTEMPTS:
             return None
-        return Outcome(ERROR, failure=facts.Failure("GaveUp", f"{pending.attempts} attempts were begun and none was seen to end"))
+        return Outcome(ERROR, failure=facts.Failure("GaveUp", f"{pending.unseen} attempts were begun and none was seen to end"))
     if tool.reconcile is not None:
         try:
             async with asyncio.timeout(tool.timeout.total_seconds()):
-                found = await _called(tool.reconcile, _info(pending, pending.attempts), bound)
+                found = await _called(tool, tool.reconcile, _info(pending, pending.attempts), bound)
             if found is not None:
-                return Outcome(OK, value=codec.tree(codec.encode_value(found, tool.returns)))
+                return Outcome(OK, value=_recordable(found, tool, codec))
         except BaseException as problem:  # whatever a reconciler raises, it could not tell
             if isinstance(problem, asyncio.CancelledError) and is_cancelled():
                 raise
@@ -117,24 +129,51 @@ async def execute(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
     seconds = tool.timeout.total_seconds()
     try:
         async with asyncio.timeout(seconds) as timer:
-            value = await _called(tool.fn, None, arguments)
+            value = await _called(tool, tool.fn, None, arguments)
     except BaseException as problem:
         if isinstance(problem, asyncio.CancelledError) and is_cancelled():
             raise
         if isinstance(problem, TimeoutError) and timer.expired():
             return Outcome(ERROR, failure=facts.Failure("TimedOut", f"{tool.name} ran longer than {seconds:g} s; whether it took effect is not known"))
-        return Outcome(ERROR, failure=facts.Failure(type(problem).__name__, _text(problem)))
+        failure = facts.Failure(type(problem).__name__, _text(problem))
+        return Outcome(ERROR, failure=failure, retry_after=tool.policies.waits(problem))
     try:
-        return Outcome(OK, value=codec.tree(codec.encode_value(value, tool.returns)))
+        return Outcome(OK, value=_recordable(value, tool, codec))
+    except _TooLarge as problem:
+        return Outcome(ERROR, failure=facts.Failure("ResultTooLarge", str(problem)))
     except LogError as problem:
         return Outcome(ERROR, failure=facts.Failure("Unencodable", f"{tool.name} ran, but its result cannot be recorded: {problem}"))
 
 
-async def _called(fn: Any, first: Any, arguments: dict[str, Any]) -> Any:
+def next_attempt(pending: Pending, tool: Tool, outcome: Outcome, now: Micros) -> Micros | Outcome:
+    """When to try again after ``outcome``, or the outcome to settle with: the same one, with why there is no next attempt."""
+    if outcome.retry_after is None or outcome.failure is None:
+        return outcome
+    found = tool.policies.next_attempt(pending.attempts, outcome.retry_after, now, pending.intent.expires_at)
+    if isinstance(found, str):
+        return attrs.evolve(outcome, failure=attrs.evolve(outcome.failure, detail=found), retry_after=None)
+    return found
+
+
+class _TooLarge(Exception):
+    """A result of more bytes than an outcome may hold."""
+
+
+def _recordable(value: Any, tool: Tool, codec: Codec) -> Any:
+    encoded = codec.encode_value(value, tool.returns)
+    if len(encoded) > MOST_BYTES:
+        raise _TooLarge(
+            f"{tool.name} ran, but its result of {len(encoded):,} bytes is more than an outcome holds ({MOST_BYTES:,}). "
+            "Keep it elsewhere and return where it is."
+        )
+    return codec.tree(encoded)
+
+
+async def _called(tool: Tool, fn: Any, first: Any, arguments: dict[str, Any]) -> Any:
     leading = () if first is None else (first,)
     if inspect.iscoroutinefunction(fn):
         return await fn(*leading, **arguments)
-    result = await in_own_thread(functools.partial(fn, *leading, **arguments))
+    result = await in_own_thread(functools.partial(fn, *leading, **arguments), tool.name)
     return await result if isinstance(result, Awaitable) else result
 
 
@@ -153,6 +192,13 @@ def attempted_event(codec: Codec, pending: Pending, effector: str, token: int) -
     """The attempt that is about to be made."""
     fact = facts.IntentAttempted(pending.intent.intent_id, pending.attempts + 1, effector, token)
     event_id = attempt_event_id(fact.intent_id, fact.attempt)
+    return codec.stage(fact, event_id=event_id, correlation=pending.correlation, causation=pending.event_id)
+
+
+def postponed_event(codec: Codec, pending: Pending, failure: facts.Failure, retry_at: Micros, effector: str) -> NewEvent:
+    """The attempt just made, ended, and when the next one is due."""
+    fact = facts.IntentPostponed(pending.intent.intent_id, pending.attempts, failure, retry_at, effector)
+    event_id = fact_id("postponed", fact.intent_id, fact.attempt)
     return codec.stage(fact, event_id=event_id, correlation=pending.correlation, causation=pending.event_id)
 
 

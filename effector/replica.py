@@ -149,7 +149,7 @@ class Replica:
             on_error=log_lines.trouble,
             watching=Everyone(watching),
         )
-        health = HealthServer(lambda: supervisor.report() | {"open_intents": effector.open, "keys_in_flight": effector.active}, None)
+        health = HealthServer(lambda: supervisor.report() | effector.report(), None)
         if metrics is not None:
             metrics.in_flight.set_function(lambda: effector.active)
             health.metrics = lambda: metrics.exposed(supervisor)

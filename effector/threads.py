@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
 _NAME: Final = "intentlog-tool"
+_overdue: Final[Counter[str]] = Counter()
+_lock: Final = threading.Lock()
 
 
-async def in_own_thread(call: Callable[[], Any]) -> Any:
-    """What ``call`` returns or raises. A StopIteration, which no future can carry, becomes a RuntimeError."""
+async def in_own_thread(call: Callable[[], Any], name: str = "") -> Any:
+    """What ``call``, of the tool ``name``, returns or raises. A StopIteration, which no future can carry, becomes a RuntimeError."""
     loop = asyncio.get_running_loop()
+    ended = left = False
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
 
@@ -30,6 +34,7 @@ async def in_own_thread(call: Callable[[], Any]) -> Any:
             future.set_result(value)
 
     def run() -> None:
+        nonlocal ended
         value: Any = None
         problem: BaseException | None = None
         try:
@@ -39,13 +44,30 @@ async def in_own_thread(call: Callable[[], Any]) -> Any:
             problem.__cause__ = raised
         except BaseException as raised:  # whatever it is, it is the caller's
             problem = raised
+        with _lock:
+            ended = True
+            if left:
+                _overdue[name] -= 1
         try:
             loop.call_soon_threadsafe(tell, value, problem)
         except RuntimeError:  # the loop is closed, so nobody waits for it any more
             pass
 
     threading.Thread(target=run, name=_NAME, daemon=True).start()
-    return await future
+    try:
+        return await future
+    except asyncio.CancelledError:
+        if not future.done() or future.cancelled():
+            with _lock:
+                if not ended:
+                    left = True
+                    _overdue[name] += 1
+        raise
+
+
+def overdue(name: str) -> int:
+    """Threads of the tool ``name`` whose call was given up and that have not ended."""
+    return _overdue[name]
 
 
 def running() -> int:

@@ -35,7 +35,7 @@ def load_registry(spec: str, timeout: timedelta) -> Registry:
     """
     found: Any = load_named(spec, _is_registry, _MISSING)
     given: Iterable[Tool] = found.tools if _is_app(found) else found
-    tools = ToolSet(attrs.evolve(each, timeout=timeout) if each.timeout is DEFAULT_TIMEOUT else each for each in given)
+    tools = ToolSet(attrs.evolve(each, timeout=timeout) if each.timeout is DEFAULT_TIMEOUT else each for each in ToolSet(given))
     codec = found.codec if _is_app(found) else Codec(EventRegistry(*facts.FACTS))
     return Registry(tools, codec, tuple(sorted(found.agents)) if _is_app(found) else ())
 

@@ -6,7 +6,7 @@ arguments and no results; of a failure take the type, for its text may repeat ei
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,8 +32,14 @@ class Watching:
     def called(self, pending: Pending, outcome: Outcome, seconds: float) -> None:
         """The tool returned, raised or ran out of time, ``seconds`` after it was called."""
 
+    def postponed(self, pending: Pending, outcome: Outcome) -> None:
+        """The attempt failed in a way that may heal; that it is over, and when the next one is due, is recorded."""
+
     def settled(self, pending: Pending, outcome: Outcome) -> None:
         """The outcome is recorded."""
+
+    def waiting(self, reasons: Mapping[str, int]) -> None:
+        """Keys that wait, by what keeps them: an unknown tool that is held, a back-off, a limit of the tool. About once a second."""
 
     def refused(self, pending: Pending, outcome: Outcome) -> None:
         """The outcome came second and was refused: somebody else, a person perhaps, settled the intent first (S-6.2)."""
@@ -79,6 +85,14 @@ class Everyone(Watching):
     def called(self, pending: Pending, outcome: Outcome, seconds: float) -> None:
         for each in self._listeners:
             each.called(pending, outcome, seconds)
+
+    def postponed(self, pending: Pending, outcome: Outcome) -> None:
+        for each in self._listeners:
+            each.postponed(pending, outcome)
+
+    def waiting(self, reasons: Mapping[str, int]) -> None:
+        for each in self._listeners:
+            each.waiting(reasons)
 
     def settled(self, pending: Pending, outcome: Outcome) -> None:
         for each in self._listeners:

@@ -127,6 +127,10 @@ def _attempted(telling: Telling, event: facts.IntentAttempted, at: Micros) -> st
     return f"{telling.name(event.intent_id)}  attempt {event.attempt} by {one_line(event.effector, _VALUE)}"
 
 
+def _postponed(telling: Telling, event: facts.IntentPostponed, at: Micros) -> str:
+    return f"{telling.name(event.intent_id)}  attempt {event.attempt} failed  again from {_clock(event.retry_at, at)}  {_failure(event.failure)}"
+
+
 def _settled(telling: Telling, event: facts.IntentSettled, at: Micros) -> str:
     late = _is_late(telling, event.intent_id)
     for wait in telling.waits.values():
@@ -254,6 +258,7 @@ _TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
     facts.ToolCallCached: _read,
     facts.IntentStaged: _staged,
     facts.IntentAttempted: _attempted,
+    facts.IntentPostponed: _postponed,
     facts.IntentSettled: _settled,
     facts.TimerArmed: _armed,
     facts.TimerFired: _fired,

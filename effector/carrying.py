@@ -1,0 +1,158 @@
+"""One intent through its phases, each step recorded under the key's fencing token before the next is taken.
+
+Between two intents of a key nothing is held here, but for how often tools were called lately.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ..agents.committer import Committer
+from ..agents.queues import TURNS
+from ..agents.tools import Tool, ToolSet
+from ..eventlog.clock import Clock
+from ..eventlog.codec import Codec
+from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
+from ..eventlog.events import NewEvent
+from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
+from ..eventlog.versions import ANY
+from . import phases
+from .keeping import APPENDS, pause
+from .limits import Limits, Place
+from .measures import Counts
+from .outbox import Pending
+from .watching import Watching
+
+T = TypeVar("T")
+
+
+class Carrying:
+    """Carries out intents of keys whose lease this effector holds."""
+
+    def __init__(
+        self,
+        codec: Codec,
+        tools: ToolSet,
+        clock: Clock,
+        *,
+        owner: str,
+        committer: Committer,
+        counts: Counts,
+        limits: Limits,
+        boundary: Callable[[str, str], None],
+        on_error: Callable[[str, BaseException], None],
+        watching: Watching,
+    ) -> None:
+        self._codec, self._tools, self._clock, self._owner, self._committer = codec, tools, clock, owner, committer
+        self._counts, self._limits, self._boundary, self._on_error, self._watching = counts, limits, boundary, on_error, watching
+        #: Calls of users' code under way: whose, and when its time is up.
+        self.calls: dict[Claim, tuple[Pending, float]] = {}
+        #: Appends under way.
+        self.appending = 0
+        self._gone: set[Claim] = set()
+
+    async def carry_out(self, claim: Claim, pending: Pending, place: Place) -> bool:
+        """One intent, to its outcome; false when it was only put off, on record, to be tried again."""
+        tool = self._tools.get(pending.intent.tool)
+        outcome = phases.verify(pending) or phases.refuse_expired(pending, tool, self._clock())
+        if outcome is None:
+            fit = phases.refuse_unfit(pending, self._tools, self._codec)
+            if isinstance(fit, phases.Outcome):
+                outcome = fit
+            else:
+                found, bound = fit
+                outcome = await self._call(claim, pending, found, phases.recover(pending, found, bound, self._codec))
+                if outcome is None:
+                    outcome = await self._try(claim, pending, found, bound, place)
+                    again = phases.next_attempt(pending, found, outcome, self._clock())
+                    if not isinstance(again, phases.Outcome):
+                        await self._postpone(claim, pending, outcome, again)
+                        return False
+                    outcome = again
+        await self._settle(claim, pending, outcome)
+        return True
+
+    async def _try(self, claim: Claim, pending: Pending, tool: Tool, bound: dict[str, Any], place: Place) -> phases.Outcome:
+        await self._attempt(claim, pending)
+        self._limits.calling(place)
+        begun = time.monotonic()
+        outcome = await self._call(claim, pending, tool, phases.execute(pending, tool, bound, self._codec))
+        self._watching.called(pending, outcome, time.monotonic() - begun)
+        self._boundary("tool.called", claim.name)
+        return outcome
+
+    async def _call(self, claim: Claim, pending: Pending, tool: Tool, call: Coroutine[Any, Any, T]) -> T:
+        """``call``, a user's code, under the eyes of who watches the lanes."""
+        self.calls[claim] = (pending, asyncio.get_running_loop().time() + tool.timeout.total_seconds())
+        try:
+            return await call
+        finally:
+            self.calls.pop(claim, None)
+
+    async def _attempt(self, claim: Claim, pending: Pending) -> None:
+        attempt = pending.attempts + 1
+        event = phases.attempted_event(self._codec, pending, self._owner, claim.token)
+        await self._append(claim, pending, event, ())
+        pending.attempts = attempt  # the tail may have told of it meanwhile
+        self._counts.attempts += 1
+        self._watching.attempted(pending)
+        self._boundary("attempt.recorded", claim.name)
+
+    async def _postpone(self, claim: Claim, pending: Pending, outcome: phases.Outcome, retry_at: int) -> None:
+        assert outcome.failure is not None
+        event = phases.postponed_event(self._codec, pending, outcome.failure, retry_at, self._owner)
+        await self._append(claim, pending, event, ())
+        pending.postponed[pending.attempts] = self._codec.decode(event.type, event.schema, event.data)
+        self._counts.postponed += 1
+        self._watching.postponed(pending, outcome)
+        self._boundary("postponed", claim.name)
+
+    async def _settle(self, claim: Claim, pending: Pending, outcome: phases.Outcome) -> None:
+        event = phases.settled_event(self._codec, pending, outcome, self._owner)
+        try:
+            await self._append(claim, pending, event, (Wake(TURNS, self._clock(), sooner=True),))
+        except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
+            self._counts.refused += 1
+            self._watching.refused(pending, outcome)
+            return
+        self._counts.settled += 1
+        self._counts.by_status[outcome.status] = self._counts.by_status.get(outcome.status, 0) + 1
+        self._watching.settled(pending, outcome)
+        self._boundary("settled", claim.name)
+
+    async def _append(self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...]) -> None:
+        """Durable when it returns. For as long as the store is down it tries again: an outcome that is known is not thrown away."""
+        request = AppendRequest((StreamAppend(claim.name, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token),))
+        failures = 0
+        self.appending += 1
+        try:
+            while True:
+                try:
+                    outcome = await self._committer.commit(request)
+                    break
+                except LogUnavailable as problem:
+                    self._on_error(f"recording {event.type} on {claim.name}", problem)
+                    self._watching.failed(APPENDS, problem)
+                    failures += 1
+                await asyncio.sleep(pause(failures))
+        finally:
+            self.appending -= 1
+        self._watching.beat(APPENDS)
+        if isinstance(outcome, LeaseLost):
+            self.lose(claim, pending)
+        if isinstance(outcome, LogError):
+            raise outcome
+
+    def lose(self, claim: Claim, pending: Pending | None) -> None:
+        """The claim is somebody else's; an append or the renewal heard of it first, and it counts once."""
+        if claim not in self._gone:
+            self._gone.add(claim)
+            self._counts.stale += 1
+            self._watching.lost(claim.name, pending)
+
+    def over(self, claim: Claim) -> None:
+        """Nobody serves this claim any more."""
+        self._gone.discard(claim)

@@ -1,0 +1,61 @@
+"""Which key can go on now, and what keeps the others: an unknown tool, a back-off, a limit of the tool.
+
+What waits here holds neither a lease nor a place among the keys at once. Past its deadline nothing waits: it is settled
+without a call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from itertools import islice
+from typing import Final
+
+from ..agents.tools import ToolSet
+from ..eventlog.clock import Clock
+from .limits import CONCURRENCY, RATE, THREADS, Limits, Place
+from .outbox import Outbox, Pending
+
+UNKNOWN_TOOL: Final = "unknown tool"
+POSTPONED: Final = "postponed"
+REASONS: Final = (UNKNOWN_TOOL, POSTPONED, THREADS, CONCURRENCY, RATE)
+"""Everything that can keep a key."""
+_MOST_COUNTED: Final = 10_000
+
+
+class Choosing:
+    """Looks at the first intent of a key; ``hold_unknown`` leaves those of unknown tools to an effector that knows them."""
+
+    def __init__(self, tools: ToolSet, clock: Clock, limits: Limits, *, hold_unknown: bool) -> None:
+        self._tools, self._clock, self._limits, self._hold_unknown = tools, clock, limits, hold_unknown
+
+    def obstacle(self, pending: Pending) -> str:
+        """What keeps it now: one of ``REASONS``, or nothing."""
+        now = self._clock()
+        if now >= pending.intent.expires_at:
+            return ""
+        tool = self._tools.get(pending.intent.tool)
+        if tool is None:
+            return UNKNOWN_TOOL if self._hold_unknown else ""
+        if self.postponed(pending):
+            return POSTPONED
+        return self._limits.obstacle(tool)
+
+    def postponed(self, pending: Pending) -> bool:
+        """Whether the moment of its next attempt is still to come."""
+        return self._clock() < pending.not_before
+
+    def choose(self, outbox: Outbox, stream: str) -> tuple[Pending, Place] | None:
+        """The intent to carry out next on ``stream`` and the place for its call; ``None`` while something keeps it."""
+        pending = outbox.first(stream)
+        if pending is None or self.obstacle(pending):
+            return None
+        expired = self._clock() >= pending.intent.expires_at
+        place = self._limits.take(None if expired else self._tools.get(pending.intent.tool))
+        return (pending, place) if place is not None else None
+
+    def waiting(self, outbox: Outbox, served: Container[str]) -> dict[str, int]:
+        """Keys that wait, by what keeps them, of the 10 000 that have waited longest; those in ``served`` do not."""
+        firsts = (outbox.first(stream) for stream in islice(outbox.streams(), _MOST_COUNTED) if stream not in served)
+        reasons = Counter(self.obstacle(pending) for pending in firsts if pending is not None)
+        return {reason: count for reason, count in sorted(reasons.items()) if reason}
