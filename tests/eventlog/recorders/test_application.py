@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
+import psycopg
 import pytest
 from eventsourcing.application import AggregateNotFoundError, Application
 from eventsourcing.cipher import AESCipher
 from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import IntegrityError, MapperDeserialisationError, Tracking
 from eventsourcing.projection import Projection, ProjectionRunner
+from psycopg.conninfo import conninfo_to_dict
 
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.recorders import LogTrackingRecorder
@@ -189,6 +191,21 @@ def test_aggregates_with_uuids_and_topics_of_the_librarys_making_work_too(env):
     log = open_log(env["EVENTLOG_URL"])
     assert [f"aggregate-{dog.id}"] == list(log.streams())
     log.close()
+
+
+def test_a_schema_of_the_librarys_own_postgresql_module_is_shared_and_left_alone(postgres_url):
+    with psycopg.connect(postgres_url, autocommit=True) as session:
+        session.execute("CREATE SCHEMA bank")
+    server = conninfo_to_dict(postgres_url)
+    env = {f"POSTGRES_{name}".upper(): str(server[name]) for name in ("dbname", "host", "port", "user")}
+    env |= {"POSTGRES_SCHEMA": "bank", "POSTGRES_PASSWORD": str(server.get("password", "none"))}
+    with Bank({**env, "PERSISTENCE_MODULE": "eventsourcing.postgres"}) as theirs:
+        theirs.open("acct-42", "Ada")
+        theirs.deposit("acct-42", 5)
+        with Bank({**env, "PERSISTENCE_MODULE": "intentlog.eventlog.recorders.postgres"}) as ours:
+            ours.recorder.insert_events(theirs.recorder.select_notifications(None, 10))
+            ours.deposit("acct-42", 6)
+            assert (5, 11) == (theirs.cents("acct-42"), ours.cents("acct-42"))
 
 
 class Total(LogTrackingRecorder):
