@@ -132,8 +132,9 @@ class Postgres:
         return f"{url}&application_name={_schema(url)}"
 
     def over(self, folder: Path) -> None:
-        """The schema may be emptied and used again."""
-        shutil.rmtree(folder, ignore_errors=True)
+        """The schema may be emptied and used again, unless somebody holds on to it: then it stays until the session ends."""
+        if not self._connected(self.url(folder), patience=1.0):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def after_a_death(self, url: str) -> None:
         """The server ends what it was asked for before it looks whether anybody is there to hear of it.
@@ -141,10 +142,8 @@ class Postgres:
         Users of such a log may be on many machines, so that none takes another for dead: leases run out, unless somebody who
         saw the end gives them up.
         """
-        begun = time.monotonic()
-        while connected := self._rows(url, "SELECT pid, state, query FROM pg_stat_activity WHERE application_name = %s", _schema(url)):
-            assert time.monotonic() - begun < PATIENCE, f"still connected to {url}: {connected}"
-            time.sleep(0.005)
+        connected = self._connected(url, PATIENCE)
+        assert not connected, f"still connected to {url}: {connected}"
         if self._rows(url, "SELECT 1 FROM pg_namespace WHERE nspname = %s", _schema(url)):
             with closing(open_log(url, create=False)) as log:
                 for owner in filter(is_dead, log.schedule.owners()):
@@ -157,6 +156,16 @@ class Postgres:
         with self._connection(url) as connection:
             connection.execute(f"SET search_path TO {_schema(url)}".encode())
             return int(connection.execute(sql.replace("?", "%s").encode(), values).rowcount)
+
+    def _connected(self, url: str, patience: float) -> list[Any]:
+        """Who is, when so many seconds have passed; returns as soon as nobody is."""
+        begun = time.monotonic()
+        with self._connection(url) as connection:
+            while found := connection.execute("SELECT pid, state, query FROM pg_stat_activity WHERE application_name = %s", [_schema(url)]).fetchall():
+                if time.monotonic() - begun > patience:
+                    break
+                time.sleep(0.005)
+            return list(found)
 
     def _rows(self, url: str, sql: str, *values: Any) -> list[Any]:
         with self._connection(url) as connection:

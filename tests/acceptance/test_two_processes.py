@@ -16,10 +16,10 @@ SHARE = 100
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
+def ran(tmp_path_factory, shared_store):
     """URL of the log, and the lines both processes left, in the order in which they were written."""
     folder = tmp_path_factory.mktemp("two")
-    inputs, lines, url = folder / "bumps.jsonl", folder / "lines.txt", f"sqlite:///{folder / 't.db'}"
+    inputs, lines, url = folder / "bumps.jsonl", folder / "lines.txt", shared_store.url(folder / "log")
     inputs.write_text("".join(json.dumps({"key": f"k{number % KEYS}", "number": number}) + "\n" for number in range(INPUTS)), "utf-8")
     command = eventlog("run", "tests.acceptance.harness_counters:app", "--log", url, "--input", inputs, "--until-idle")
     env = {"COUNTERS_FILE": str(lines)}

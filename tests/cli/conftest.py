@@ -62,6 +62,14 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def elsewhere(shop: Path, shared_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same with its log on each store in turn; its URL."""
+    monkeypatch.setenv("EVENTLOG_URL", shared_url)
+    call("init")
+    return shared_url
+
+
 def call(*words: str, stdin: str | bytes | None = None) -> Result:
     """The command in this process: exit_code, stdout, stderr."""
     return CliRunner().invoke(group, list(words), input=stdin, prog_name="eventlog")

@@ -28,8 +28,8 @@ CODEC, NEW_ID = runtime_codec(), id_maker()
 
 
 @pytest.fixture
-def log() -> Iterator[EventLog]:
-    opened_log = open_log("memory://")
+def log(log_url: str) -> Iterator[EventLog]:
+    opened_log = open_log(log_url)
     yield opened_log
     opened_log.close()
 

@@ -53,6 +53,7 @@ def test_the_summary_is_a_table_for_people(shop):
     assert ("3 accepted", "3 OK", "0") == (rows["inputs"], rows["intents settled"], rows["model calls"])
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_bad_lines_are_told_counted_and_make_the_exit_code_3(shop):
     path = orders(shop / "in.jsonl", 2)
     path.write_text("nonsense\n" + path.read_text() + '{"agent": "nobody", "key": "k", "payload": 1, "id": "x"}\n')
@@ -62,6 +63,7 @@ def test_bad_lines_are_told_counted_and_make_the_exit_code_3(shop):
     assert ["o0", "o1"] == sorted(ledger())
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_an_id_used_for_something_else_is_refused_and_the_rest_goes_on(shop):
     call("send", "orders", "k0", "order.placed", '{"order_id": "other"}', "--id", "i0", "--app", "shop:app")
     orders(shop / "in.jsonl", 2)
@@ -69,6 +71,7 @@ def test_an_id_used_for_something_else_is_refused_and_the_rest_goes_on(shop):
     assert (3, 1, 1, True) == (done.returncode, json.loads(done.stdout)["accepted"], json.loads(done.stdout)["refused"], "another payload" in done.stderr)
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_inputs_that_fail_are_counted_as_dead_letters(shop):
     orders(shop / "in.jsonl", 2, "angry")
     done = child("run", "shop:app", "--input", "in.jsonl", "--until-idle", "--json")
@@ -100,6 +103,7 @@ def test_run_makes_the_log_and_worker_does_not(shop):
     assert (0, True) == (child("run", "shop:app", "--until-idle").returncode, (shop / "eventlog.db").exists())
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_a_worker_stages_effects_and_carries_none_out(shop):
     call("send", "orders", "k", "order.placed", '{"order_id": "o"}')
     done = child("worker", "--app", "shop:app", "--until-idle")
@@ -109,6 +113,7 @@ def test_a_worker_stages_effects_and_carries_none_out(shop):
     assert ["o"] == ledger()
 
 
+@pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_the_first_signal_stops_in_an_orderly_way(shop, number, code):
     call("send", "orders", "k", "order.placed", '{"order_id": "o", "mood": "slow"}')
@@ -143,6 +148,7 @@ def test_a_run_that_was_to_end_by_itself_and_is_stopped_has_not_done_it(shop):
     assert 3 == running.returncode
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_what_others_append_meanwhile_is_served(shop):
     with begin("run", "shop:app") as running:
         assert running.stderr is not None

@@ -26,25 +26,25 @@ app = App(agents=[beats])
 """
 
 
-def moments() -> list[str]:
-    with contextlib.closing(open_log("sqlite:///eventlog.db", create=False)) as log:
+def moments(url: str) -> list[str]:
+    with contextlib.closing(open_log(url, create=False)) as log:
         return [runtime_codec().decode_stored(stored).output for stored in log.read_all(types=["activation.completed"])]
 
 
 @pytest.mark.parametrize("boundary", ["schedule.due", "schedule.fired", "schedule.fired:2"])
-def test_a_schedule_goes_on_after_a_kill_without_a_hole_or_a_double(shop: Path, boundary: str) -> None:
+def test_a_schedule_goes_on_after_a_kill_without_a_hole_or_a_double(shop: Path, elsewhere: str, boundary: str) -> None:
     (shop / "beats.py").write_text(BEATS)
     killed = begin("run", "beats:app", "--lease-ms", "500", EVENTLOG_CRASH_AT=boundary)
     killed.communicate(timeout=20)
     assert -signal.SIGKILL == killed.returncode
     racing = [begin("run", "beats:app"), begin("run", "beats:app")]
     try:
-        eventually(lambda: len(moments()) >= 4)
+        eventually(lambda: len(moments(elsewhere)) >= 4)
     finally:
         for child in racing:
             child.kill()
             child.communicate(timeout=20)
-    found = sorted(moments())
+    found = sorted(moments(elsewhere))
     assert len(set(found)) == len(found)
     times = [datetime.fromisoformat(each.removeprefix("cron:beats:k:")) for each in found]
     assert {timedelta(seconds=1)} == {later - earlier for earlier, later in pairwise(times)}

@@ -28,9 +28,9 @@ def shop(name: str) -> tuple[App, list[str]]:
     return App([orders], tools=[ship]), done
 
 
-def test_two_apps_share_a_log():
+def test_two_apps_share_a_log(log_url: str):
     """An app's run ends when its own work is done, with the other's still due; then the other's is done in full."""
-    log = open_log("memory://")
+    log = open_log(log_url)
     (books, read), (toys, played) = shop("books"), shop("toys")
     send(toys, log, Input("toys", "k", "ball", "i"))
     send(books, log, Input("books", "k", "atlas", "i"))
