@@ -27,6 +27,8 @@ class Outage:
     _latest: float = attrs.field(default=0.0, init=False)
     _failures: int = attrs.field(default=0, init=False)
     _problem: BaseException | None = attrs.field(default=None, init=False)
+    #: Where the log was first seen to end since.
+    _position: int | None = attrs.field(default=None, init=False)
 
     def note(self, problem: BaseException) -> None:
         """Something failed; only an unreachable store counts."""
@@ -34,13 +36,25 @@ class Outage:
             return
         now = self._clock()
         if self._failures == 0 or now - self._latest > self.apart:
-            self._began, self._failures = now, 0
+            self._began, self._failures, self._position = now, 0, None
         self._latest, self._problem = now, problem
         self._failures += 1
 
+    @property
+    def under_way(self) -> bool:
+        """Whether something failed, and no commit is known to have gone through since."""
+        return self._failures > 0
+
+    def stands(self, position: int) -> None:
+        """The log was seen to end at ``position``. When it grows, others' commits go through, and so would ours if there were any."""
+        if self._position is not None and position > self._position:
+            self.over()
+        else:
+            self._position = position
+
     def over(self) -> None:
         """A commit went through."""
-        self._failures = 0
+        self._failures, self._position = 0, None
 
     def too_long(self) -> LogUnavailable | None:
         """The error to give up with, when it is time to."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -27,6 +27,9 @@ from .keeping import pause
 from .measures import EffectorSettings
 from .neighbours import evict_dead
 from .outage import Outage
+
+_LOOK: Final = 1.0
+"""Seconds between two looks at what others do: who died, and whether the log takes what they append."""
 
 
 @attrs.frozen
@@ -135,12 +138,14 @@ class Process:
         loop = asyncio.get_running_loop()
         looked = loop.time()
         while True:
-            if loop.time() - looked > 1.0:
+            if loop.time() - looked > _LOOK:
                 looked = loop.time()
                 try:
                     await loop.run_in_executor(None, evict_dead, self.log)
+                    if until_idle and self.outage.under_way:
+                        self.outage.stands(await loop.run_in_executor(None, self.log.last_position))
                 except LogUnavailable as problem:
-                    self._trouble("looking for dead owners", problem)
+                    self._trouble("looking after others", problem)
             waited = [*parts, stopping, *([feeding] if feeding and not feeding.done() else [])]
             await asyncio.wait(waited, timeout=0.1 if not until_idle else 0.02, return_when=asyncio.FIRST_COMPLETED)
             self._note()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -91,13 +92,39 @@ def test_a_run_until_idle_gives_up_when_its_inputs_are_not_taken():
     assert 0 == log.last_position()
 
 
+class HalfFullLog(FullLog):
+    """One that takes what others append, and nothing of ours."""
+
+    others = 0
+
+    def last_position(self) -> int:
+        self.others += 1
+        return super().last_position() + self.others
+
+
+def test_a_run_until_idle_does_not_give_up_while_others_append():
+    log = HalfFullLog("memory://", system_clock)
+    send(app, log, Input("notes", "k", "x", "i"))
+    log.full, began = True, time.monotonic()
+    process = Process(app, log, "me", WorkerSettings(lease=300 * MILLISECOND), outage=Outage(bears=4.0))
+
+    def look(progress: Progress) -> None:
+        log.full = time.monotonic() - began < 6.0
+        if log.full:
+            process.outage.note(LogUnavailable("full"))
+
+    assert 1 == asyncio.run(asyncio.wait_for(process.run(until_idle=True, every=look), 30)).turns
+
+
 def outage_of(*happened: float | str) -> Outage:
-    """20 s of patience, and failures at these seconds; ``"ok"`` is a commit."""
+    """20 s of patience, and failures at these seconds; ``"ok"`` is a commit, ``"at 5"`` says where the log ends."""
     now = [0.0]
     outage = Outage(clock=lambda: now[0])
     for each in happened:
-        if isinstance(each, str):
+        if each == "ok":
             outage.over()
+        elif isinstance(each, str):
+            outage.stands(int(each.removeprefix("at ")))
         else:
             now[0] = each
             outage.note(LogUnavailable("full"))
@@ -110,6 +137,9 @@ def outage_of(*happened: float | str) -> Outage:
         ((0, 1, 2, 4, 8, 13, 18), False),
         ((0, 1, 2, 4, 8, 13, 18, 23), True),
         ((0, 1, 2, 4, 8, 13, "ok", 18, 23), False),
+        ((0, 1, 2, "at 5", 8, "at 6", 13, 18, 23), False),
+        ((0, 1, 2, "at 5", 8, "at 5", 13, 18, 23), True),
+        (("at 5", 0, 1, "at 6", 13, 18, 23), True),
         ((0, 25), False),
         ((0, 1, 2, 100), False),
         ((), False),
