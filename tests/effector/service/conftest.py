@@ -10,11 +10,10 @@ import pytest
 from tests.effector.service.replicas import World
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+@pytest.fixture
+def world(shared_url: str, tmp_path: Path) -> Iterator[World]:
     """Replicas on each store that several processes may share."""
-    url = f"sqlite:///{tmp_path}/log.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    made = World(tmp_path, url)
+    made = World(tmp_path, shared_url)
     yield made
     made.close()
 
