@@ -32,6 +32,8 @@ _HELPING: Final = 1000
 """Events read from the tail at once."""
 _DEAF: Final = 5.0
 """Seconds past its timeout after which a tool counts as deaf to its cancellation."""
+_BUSY: Final = 1.0
+"""Seconds until a key that somebody else holds is looked at again, at most; or two polls, if they are longer."""
 _LAST: Final = 5.0
 """Seconds that the last checkpoint may take when the effector stops."""
 
@@ -82,6 +84,7 @@ class Effector:
         #: Keys that wait, by what keeps them, as of about a second ago.
         self.waiting: Mapping[str, int] = {}
         self._busy_until: dict[str, int] = {}
+        self._busy: dict[str, int] = {}
         self._failures: dict[str, int] = {}
         self._saved = 0
         self._told = float("-inf")
@@ -155,6 +158,9 @@ class Effector:
         if now - self._told < 1.0:
             return
         self._told = now
+        for remembered in (self._busy, self._busy_until, self._failures):
+            for stream in [each for each in remembered if outbox.first(each) is None and each not in self._lanes]:
+                del remembered[stream]
         self.waiting = self._choosing.waiting(outbox, self._lanes)
         self._watching.waiting(self.waiting)
         if THREADS in self.waiting:
@@ -190,7 +196,7 @@ class Effector:
         now = self._log.clock()
         free = self.settings.concurrency - len(self._lanes)
         ready = (each for each in outbox.streams() if each not in self._lanes and each not in self._fresh and self._busy_until.get(each, 0) <= now)
-        wanted = self._chosen(outbox, ready, free)
+        wanted, met_busy = self._chosen(outbox, ready, free), False
         if wanted:
             until = now + self.settings.lease
             try:
@@ -201,14 +207,13 @@ class Effector:
             self._fresh |= {stream: Claim(EFFECTS, stream, token, None) for stream, token in tokens.items()}
             for stream in wanted:
                 if stream in tokens:
+                    self._busy.pop(stream, None)
                     self._busy_until.pop(stream, None)
                 else:  # waited for, never skipped (S-6.6): it stays in the outbox until its outcome is on the tail
-                    self._busy_until[stream] = now + int(self.settings.poll * 2 * SECOND)
-                    self.counts.busy += 1
-                    self._watching.busy(stream)
-                    self._give_back([stream])
+                    met_busy = True
+                    self._wait_for_other(stream, now)
         if not self._fresh:
-            return False
+            return met_busy  # then the keys behind those are looked at without a pause: nobody's waiting may hide them
         # The last owner may have attempted or settled something between our reading and its letting go. Until that is
         # read no lane begins; when it cannot be, the keys stay claimed for the next round.
         await self._drain()
@@ -231,6 +236,14 @@ class Effector:
                 self._places[stream] = found
                 chosen.append(stream)
         return chosen
+
+    def _wait_for_other(self, stream: str, now: int) -> None:
+        """Somebody else holds the key: look again later, and ever later up to a second or so."""
+        times = self._busy[stream] = self._busy.get(stream, 0) + 1
+        self._busy_until[stream] = now + int(max(2 * self.settings.poll, min(self.settings.poll * 2**times, _BUSY)) * SECOND)
+        self.counts.busy += 1
+        self._watching.busy(stream)
+        self._give_back([stream])
 
     def _give_back(self, streams: Iterable[str]) -> None:
         for stream in streams:
