@@ -14,13 +14,21 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from . import p1_activations, p2_fold, p4_growth, p5_resume, p7_memory, ratios, table
+from . import p1_activations, p2_fold, p4_growth, p5_resume, p6_effector, p7_memory, p8_writers, ratios, table
 from .measuring import ROOT, ContenderFailed, Line
 from .sizes import FULL, QUICK, TINY, Sizes
 from .stores import STORES, NotHere, Store
 
 #: Each has ``lines(store, sizes, told)``, and in ``STORES`` the names of the stores it is measured on.
-BARS: Final[dict[str, ModuleType]] = {"P1": p1_activations, "P2": p2_fold, "P4": p4_growth, "P5": p5_resume, "P7": p7_memory}
+BARS: Final[dict[str, ModuleType]] = {
+    "P1": p1_activations,
+    "P2": p2_fold,
+    "P4": p4_growth,
+    "P5": p5_resume,
+    "P6": p6_effector,
+    "P7": p7_memory,
+    "P8": p8_writers,
+}
 SIZES: Final = {"full": FULL, "quick": QUICK, "tiny": TINY}
 
 
@@ -38,7 +46,7 @@ def main(only: tuple[str, ...], chosen: tuple[str, ...], size: str | None, json_
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=folder) as made:
         machine = table.this_machine(Path(made))
-        lines = list(_measured(only or tuple(BARS), chosen or tuple(STORES), Path(made), sizes, machine))
+        lines = list(benched(only or tuple(BARS), chosen or tuple(STORES), Path(made), sizes, machine))
     if save and sizes.counts:
         ratios.save(lines)
     committed = ratios.load() if sizes.counts else {}
@@ -48,7 +56,7 @@ def main(only: tuple[str, ...], chosen: tuple[str, ...], size: str | None, json_
     raise SystemExit(1 if any(table.judge(line, committed).fails for line in lines) else 0)
 
 
-def _measured(only: tuple[str, ...], chosen: tuple[str, ...], folder: Path, sizes: Sizes, machine: dict[str, Any]) -> Iterator[Line]:
+def benched(only: tuple[str, ...], chosen: tuple[str, ...], folder: Path, sizes: Sizes, machine: dict[str, Any]) -> Iterator[Line]:
     """Bar by bar, and within one store by store; what the stores say about themselves goes into ``machine``."""
     with ExitStack() as held:
         stores: dict[str, Store | NotHere] = {}

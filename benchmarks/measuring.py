@@ -96,10 +96,16 @@ def together(contenders: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[s
         children = []
         for contender, arguments in contenders:
             said = held.enter_context(tempfile.TemporaryFile("w+"))
-            child = subprocess.Popen(_command(contender, arguments), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
+            started = subprocess.Popen(_command(contender, arguments), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
+            child = held.enter_context(started)
+            held.callback(child.kill)  # before it is waited for, when another one has failed
             children.append((child, said))
-            held.callback(child.kill)
-        late = threading.Timer(_PATIENCE, lambda: [child.kill() for child, _ in children])
+
+        def give_up() -> None:
+            for child, _ in children:
+                child.kill()
+
+        late = threading.Timer(_PATIENCE, give_up)
         held.callback(late.cancel)
         late.start()
         for child, _ in children:
@@ -112,8 +118,7 @@ def together(contenders: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[s
                 child.stdin.flush()
         results = []
         for (child, said), (contender, arguments) in zip(children, contenders, strict=True):
-            with suppress(BrokenPipeError):
-                out, _ = child.communicate()
+            out, _ = child.communicate()
             if child.returncode != 0:
                 said.seek(0)
                 raise ContenderFailed(f"{contender} with {dict(arguments)} ended with exit code {child.returncode}:\n{said.read()[-2_000:]}")

@@ -47,8 +47,8 @@ def lines(store: Store, sizes: Sizes, told: Told) -> list[Line]:
     shown = " / ".join(f"{weight:,.0f}" for weight in weights)
     first, heaviest = weights[0], max(weights[1:])
     growth = Line("P4", store.name, "bytes an activation", f"itself at age {ages}", f"{shown} B", f"{first:,.0f} B", heaviest / first, BAR, ceiling=True)
-    beyond, against = float(found["beyond"]), f"a payload of {found['payload']:,.0f} B"
-    more = Line("P4", store.name, "overhead an event", against, f"{beyond:,.0f} B", f"{OVERHEAD_BAR:,.0f} B", beyond / OVERHEAD_BAR, 1.0, ceiling=True)
+    beyond, shown = float(found["beyond"]), f"{found['beyond']:,.0f} B beside {found['payload']:,.0f} B"
+    more = Line("P4", store.name, "overhead an event", "a ceiling", shown, f"{OVERHEAD_BAR:,.0f} B", beyond / OVERHEAD_BAR, 1.0, ceiling=True)
     return [growth, more, _rival(store, sizes, told, weights[-1] / first)]
 
 

@@ -31,7 +31,8 @@ class Sizes:
     idle_intents: int
     #: P5 and P7: events of the long key.
     long_log: int
-    #: P8: seconds for which the writers write.
+    #: P8: how many write at once, and for how many seconds.
+    writers: int
     seconds: float
     #: Whether the figures may be held against the committed ratios.
     counts: bool = True
@@ -45,9 +46,10 @@ FULL: Final = Sizes(
     ages=(10, 1_000, 9_500),
     window=500,
     short_key=10_000,
-    intents=3_000,
+    intents=2_000,
     idle_intents=60,
     long_log=1_000_000,
+    writers=16,
     seconds=2.0,
 )
 QUICK: Final = Sizes(
@@ -58,9 +60,10 @@ QUICK: Final = Sizes(
     ages=(10, 400, 800),
     window=200,
     short_key=10_000,
-    intents=1_000,
+    intents=500,
     idle_intents=20,
     long_log=100_000,
+    writers=16,
     seconds=1.0,
     counts=False,
 )
@@ -75,6 +78,7 @@ TINY: Final = Sizes(
     intents=40,
     idle_intents=3,
     long_log=2_500,
+    writers=3,
     seconds=0.1,
     counts=False,
 )

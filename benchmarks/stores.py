@@ -97,5 +97,5 @@ class Postgresql:
         self._server.close()
 
 
-STORES: Final = {"sqlite": Sqlite, "postgresql": Postgresql}
+STORES: Final[dict[str, type[Sqlite | Postgresql]]] = {"sqlite": Sqlite, "postgresql": Postgresql}
 """By the names that ``--store`` takes."""

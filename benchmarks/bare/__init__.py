@@ -24,8 +24,15 @@ class Weight(NamedTuple):
 class Bare(Protocol):
     """A connection to one log's tables."""
 
+    #: Of ``events``, in order; the position comes first.
+    columns: Sequence[str]
+
     def written(self, *, but: Sequence[str]) -> list[Raw]:
         """The rows of all events but those of the types ``but``, a stream's side by side and in order."""
+        ...
+
+    def last(self, stream: str) -> Raw:
+        """The row of a stream's last event."""
         ...
 
     def insert(self, commits: Sequence[Sequence[Raw]]) -> float:

@@ -48,16 +48,22 @@ class BarePostgres:
             **{**address.server, "options": f"-c search_path={address.schema}"}, autocommit=True, cursor_factory=psycopg.RawCursor
         )
         arrays.register(self._connection)
+        columns = self._rows(_COLUMNS)
+        self.columns = [name for name, _ in columns]
+        self._kinds = [_ARRAYS[kind] for _, kind in columns[1:]]
 
     def written(self, *, but: Sequence[str]) -> list[Raw]:
         return self._rows("SELECT * FROM events WHERE type <> ALL ($1) ORDER BY stream_id, version", (arrays.texts(but),))
 
+    def last(self, stream: str) -> Raw:
+        sql = "SELECT * FROM events WHERE stream_id = (SELECT id FROM streams WHERE name = $1) ORDER BY version DESC LIMIT 1"
+        (row,) = self._rows(sql, (stream,))
+        return tuple(row)
+
     def insert(self, commits: Sequence[Sequence[Raw]]) -> float:
-        (_, *columns) = self._rows(_COLUMNS)
-        names = [name for name, _ in columns]
-        kinds = [_ARRAYS[kind] for _, kind in columns]
-        sql = _INSERT.format(names=", ".join(names), arrays=", ".join(f"${place}::{kind}" for place, (kind, _) in enumerate(kinds, 1)))
-        encoders = [encode for _, encode in kinds]
+        given = ", ".join(f"${place}::{kind}" for place, (kind, _) in enumerate(self._kinds, 1))
+        sql = _INSERT.format(names=", ".join(self.columns[1:]), arrays=given)
+        encoders = [encode for _, encode in self._kinds]
         cursor = self._connection.cursor()
         parts = [list(zip(*commit, strict=True))[1:] for commit in commits]
         began = time.perf_counter()

@@ -22,10 +22,16 @@ class BareSqlite:
     def __init__(self, url: str) -> None:
         self._address = parse_address(url)
         self._connection = sqlite3.connect(f"{self._address.path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+        self.columns = [name for (name,) in self._connection.execute("SELECT name FROM pragma_table_info('events') ORDER BY cid")]
 
     def written(self, *, but: Sequence[str]) -> list[Raw]:
         left_out = ",".join("?" * len(but))
         return self._connection.execute(f"SELECT * FROM events WHERE type NOT IN ({left_out}) ORDER BY stream_id, version", tuple(but)).fetchall()
+
+    def last(self, stream: str) -> Raw:
+        sql = "SELECT * FROM events WHERE stream_id = (SELECT id FROM streams WHERE name = ?) ORDER BY version DESC LIMIT 1"
+        row: Raw = self._connection.execute(sql, (stream,)).fetchone()
+        return row
 
     def insert(self, commits: Sequence[Sequence[Raw]]) -> float:
         (last,) = self._connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
@@ -33,7 +39,7 @@ class BareSqlite:
         for commit in commits:
             parts.append([(last + place, *row[1:]) for place, row in enumerate(commit, 1)])
             last += len(commit)
-        sql = f"INSERT INTO events VALUES ({','.join('?' * len(commits[0][0]))})"
+        sql = f"INSERT INTO events VALUES ({','.join('?' * len(self.columns))})"
         database = Database(self._address)
         began = time.perf_counter()
         for part in parts:

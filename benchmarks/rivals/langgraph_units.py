@@ -24,8 +24,6 @@ STEPS: Final = {"answer": ANSWER, "intent": "pay", "outcome": "paid", "receipt":
 
 _WEIGHT: Final = "SELECT sum(pg_total_relation_size(oid))::bigint AS bytes FROM pg_class WHERE relkind = 'r' AND relname LIKE 'checkpoint%'"
 
-_WEIGHT: Final = "SELECT sum(pg_total_relation_size(oid))::bigint AS bytes FROM pg_class WHERE relkind = 'r' AND relname LIKE 'checkpoint%'"
-
 
 class Refund(TypedDict, total=False):
     prompt: str
