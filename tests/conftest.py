@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,8 +89,8 @@ def shared_store(request: pytest.FixtureRequest) -> Store:
 def _store(request: pytest.FixtureRequest) -> Store:
     from tests.stores import Memory, Sqlite
 
-    made: Store = {"memory": Memory, "sqlite": Sqlite}.get(request.param, lambda: request.getfixturevalue("postgres_store"))()
-    return made
+    made: dict[str, Callable[[], Store]] = {"memory": Memory, "sqlite": Sqlite, "postgresql": lambda: request.getfixturevalue("postgres_store")}
+    return made[request.param]()
 
 
 @pytest.fixture

@@ -36,9 +36,13 @@ PATIENCE = 30.0
 class Store(Protocol):
     """Logs by folder, and what a test must know of those who use them."""
 
-    name: str
-    #: Whether every case of a long test is tried on it (``part_of``).
-    thorough: bool
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def thorough(self) -> bool:
+        """Whether every case of a long test is tried on it (``part_of``)."""
+        ...
 
     def url(self, folder: Path) -> str:
         """The URL of the folder's log, which is empty; the same for the same folder. A folder that is gone has none any more."""
@@ -169,7 +173,7 @@ class Postgres:
 
     def _rows(self, url: str, sql: str, *values: Any) -> list[Any]:
         with self._connection(url) as connection:
-            return connection.execute(sql.encode(), values).fetchall()
+            return list(connection.execute(sql.encode(), values).fetchall())
 
     @contextmanager
     def _connection(self, url: str) -> Iterator[Any]:
