@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from .client import Client
 
 
-def _by_option(command: Any) -> Any:
+def by_option(command: Any) -> Any:
+    """``--by`` as the parameter ``by``."""
     return click.option("--by", metavar="NAME", help="Who does it, for the record.  [default: the user's name]")(command)
 
 
-def _who(by: str | None) -> str:
+def who(by: str | None) -> str:
+    """``by``, or whoever is at the terminal."""
     from .cli import user_name
 
     return by if by is not None else user_name()
@@ -72,7 +74,7 @@ def _before(duplicate: bool) -> str:
 @click.argument("agent")
 @click.argument("key")
 @click.option("--seq", metavar="N", type=click.IntRange(0, MOST), help="Which activation.  [default: the current one]")
-@_by_option
+@by_option
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the record.")
 @log_option
 @json_option
@@ -82,7 +84,7 @@ def cancel(agent: str, key: str, seq: int | None, by: str | None, reason: str, u
 
     with writing(url, create=False) as log:
         try:
-            asked = _client(log).cancel(agent, key, seq=seq, by=_who(by), reason=reason)
+            asked = _client(log).cancel(agent, key, seq=seq, by=who(by), reason=reason)
         except RequestRefused as problem:
             raise CouldNot(str(problem)) from problem
     with answering(f"The request is recorded: {one_line(asked.stream)}  input {asked.seq}  {one_line(asked.input_id)} is asked to end"):
@@ -151,7 +153,7 @@ def _answering(approved: bool, text: str) -> click.Command:
     @click.command("approve" if approved else "deny", help=text)
     @stream_argument
     @click.argument("approval")
-    @_by_option
+    @by_option
     @click.option("--reason", metavar="TEXT", default="", help="Why, for the record.")
     @log_option
     @json_option
@@ -162,7 +164,7 @@ def _answering(approved: bool, text: str) -> click.Command:
         with writing(url, create=False) as log:
             client = _client(log)
             try:
-                told = (client.approve if approved else client.deny)(*split_stream(stream), approval, by=_who(by), reason=reason)
+                told = (client.approve if approved else client.deny)(*split_stream(stream), approval, by=who(by), reason=reason)
             except RequestRefused as problem:
                 raise CouldNot(str(problem)) from problem
         word = "approved" if approved else "denied"

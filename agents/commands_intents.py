@@ -1,0 +1,252 @@
+"""``eventlog intents``: what waits to be done in the world or ended unseen, and what a person does about it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ..eventlog.clock import SECOND
+from ..eventlog.console import CouldNot, answering, json_option, log_option, reading, writing
+from ..eventlog.names import check_stream
+from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
+from .commands import by_option, who
+from .operating import STANDINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .operating import Changed, Standing
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_COLUMNS: Final = (
+    Column("intent"),
+    Column("stream", gives=True),
+    Column("tool", gives=True),
+    Column("status"),
+    Column("tries", right=True),
+    Column("age", right=True),
+    Column("why", gives=True),
+)
+
+
+@click.group()
+def intents() -> None:
+    """Effects that are open or ended unseen: list, show, retry, cancel, settle."""
+
+
+class _Age(click.ParamType[int]):
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """``90s``, ``10m``, ``2h``, ``1d`` in µs."""
+        number, unit = value[:-1], value[-1:]
+        if unit not in _UNITS or not number.isascii() or not number.isdigit() or len(number) > 9:
+            self.fail(f"{value!r} is no age: a whole number and a unit, for example 90s, 10m, 2h or 1d", param, ctx)
+        return int(number) * _UNITS[unit] * SECOND
+
+
+@intents.command("list")
+@click.option("--status", "statuses", type=click.Choice(STANDINGS, case_sensitive=False), multiple=True, help="Only these; may be given again.")
+@click.option("--all", "everything", is_flag=True, help="Those whose outcome is known, too.")
+@click.option("--tool", metavar="NAME", help="Only those of this tool.")
+@click.option("--key", metavar="KEY", help="Only those of this business key (ctx.act(…, key=KEY)).")
+@click.option("--stream", metavar="STREAM", help="Only those of this stream.")
+@click.option("--older-than", metavar="AGE", type=_Age(), help="Only those staged longer ago: 90s, 10m, 2h, 1d.")
+@log_option
+@json_option
+def list_(
+    statuses: tuple[str, ...], everything: bool, tool: str | None, key: str | None, stream: str | None, older_than: int | None, url: str, as_json: bool
+) -> None:
+    """List what needs somebody, oldest first: open ones, and UNKNOWN ones that nobody has resolved."""
+    from .operating import standings
+
+    with reading(url) as log:
+        now = log.clock()
+        found = [
+            each
+            for each in standings(log, None if stream is None else check_stream(stream), settled=everything or bool(statuses))
+            if tool in (None, each.intent.tool) and key in (None, each.intent.key) and (not statuses or each.status in statuses)
+            if older_than is None or now - each.staged_at >= older_than
+        ]
+    if as_json:
+        for each in found:
+            print_json(_as_object(each))
+    elif not found:
+        say("No such intent." if statuses or everything or tool or key or stream or older_than else "Every intent has its outcome, and none is UNKNOWN.")
+    else:
+        table(_COLUMNS, [_row(each, now) for each in found])
+
+
+def _why(found: Standing) -> str:
+    if found.resolution is not None:
+        return f"resolved {found.resolution.status} by {found.resolution.by}"
+    failure = found.settled.failure if found.settled is not None else found.postponed.failure if found.postponed is not None else None
+    return "" if failure is None else f"{failure.type}: {failure.message}"
+
+
+def _row(found: Standing, now: int) -> tuple[object, ...]:
+    age = length(max(now - found.staged_at, 0))
+    return found.intent.intent_id, found.stream, found.intent.tool, found.status, found.attempts, age, _why(found)
+
+
+def _as_object(found: Standing) -> dict[str, Any]:
+    intent, settled, resolution = found.intent, found.settled, found.resolution
+    shown = {"id": intent.intent_id, "stream": found.stream, "seq": intent.seq, "step": intent.step, "tool": intent.tool, "key": intent.key}
+    shown |= {"args": intent.args, "digest": intent.digest.hex(), "status": found.status, "attempts": found.attempts}
+    shown |= {"staged_at": iso(found.staged_at), "expires_at": iso(intent.expires_at)}
+    if found.postponed is not None:
+        shown |= {"retry_at": iso(found.postponed.retry_at), "failure": found.postponed.failure}
+    if settled is not None:
+        shown |= {"settled_at": iso(found.settled_at), "settled_by": settled.settled_by, "reason": settled.reason}
+        shown |= {"value": settled.value, "failure": settled.failure}
+    if resolution is not None:
+        told = {"status": resolution.status, "value": resolution.value, "by": resolution.by, "reason": resolution.reason}
+        shown |= {"resolution": told | {"at": iso(resolution.at)}}
+    return shown
+
+
+def _named_options(command: Any) -> Any:
+    """``INTENT`` and where to look for it."""
+    text = "Where it is; spares a look through the whole log."
+    return click.argument("intent", metavar="INTENT")(click.option("--stream", metavar="STREAM", help=text)(command))
+
+
+@intents.command()
+@_named_options
+@log_option
+@json_option
+def show(intent: str, stream: str | None, url: str, as_json: bool) -> None:
+    """Show one with its arguments, how it stands, and what can be done."""
+    from .errors import RequestRefused
+    from .operating import standing
+
+    with reading(url) as log:
+        try:
+            found = standing(log, intent, stream)
+        except RequestRefused as problem:
+            raise CouldNot(str(problem)) from problem
+    if as_json:
+        print_json(_as_object(found))
+        return
+    staged = found.intent
+    say(styled(f"{one_line(staged.intent_id)}  {found.status}", bold=True))
+    say(f"  stream    {one_line(found.stream)}, input {staged.seq}, step {staged.step}" + (f", key {one_line(staged.key)}" if staged.key else ""))
+    say(f"  tool      {one_line(staged.tool)}")
+    for name, value in staged.args.items():
+        say(f"  {one_line(name):<9} {one_line(value, 2_000)}")
+    say(f"  digest    {staged.digest.hex()}")
+    say(f"  staged    {moment(found.staged_at)} UTC, to be done until {moment(staged.expires_at)} UTC")
+    say(f"  attempts  {found.attempts}")
+    _show_end(found)
+    for line in _what_can_be_done(found):
+        say(line)
+
+
+def _show_end(found: Standing) -> None:
+    settled, resolution = found.settled, found.resolution
+    if settled is None and found.postponed is not None:
+        say(f"  next try  {moment(found.postponed.retry_at)} UTC")
+    if (failure := settled.failure if settled is not None else found.postponed.failure if found.postponed is not None else None) is not None:
+        say("  why       " + styled(one_line(f"{failure.type}: {failure.message}", 2_000), fg="red"))
+        if failure.detail:
+            say(f"            {one_line(failure.detail, 2_000)}")
+    if settled is not None:
+        because = f": {one_line(settled.reason, 2_000)}" if settled.reason else ""
+        say(f"  settled   {moment(found.settled_at)} UTC by {one_line(settled.settled_by)}{because}")
+        if settled.value is not None:
+            say(f"  value     {one_line(settled.value, 2_000)}")
+    if resolution is not None:
+        because = f": {one_line(resolution.reason, 2_000)}" if resolution.reason else ""
+        say(f"  resolved  {resolution.status} at {moment(resolution.at)} UTC by {one_line(resolution.by)}{because}")
+        if resolution.value is not None:
+            say(f"  value     {one_line(resolution.value, 2_000)}")
+
+
+def _what_can_be_done(found: Standing) -> list[str]:
+    if not found.needs_somebody:
+        return []
+    intent_id = one_line(found.intent.intent_id)
+    lines = {
+        "STAGED": f"To take it back: eventlog intents cancel {intent_id}",
+        "POSTPONED": f"To have it tried now: eventlog intents retry {intent_id}",
+    }
+    said = f"When you know how it ended: eventlog intents settle {intent_id} OK|ERROR"
+    return [*([lines[found.status]] if found.status in lines else []), said]
+
+
+def _changing(command: Any) -> Any:
+    for option in (
+        json_option,
+        log_option,
+        click.option(
+            "--wait",
+            "patience",
+            metavar="SECONDS",
+            type=click.FloatRange(0, 86400),
+            default=5.0,
+            help="Longest wait for an effector at work there.  [default: 5]",
+        ),
+        click.option("--reason", metavar="TEXT", default="", help="Why, for the record."),
+        by_option,
+    ):
+        command = option(command)
+    return command
+
+
+def _change(url: str, as_json: bool, done: str, change: Callable[[Any], Changed]) -> None:
+    from .errors import InputRefused, RequestRefused
+
+    with writing(url, create=False) as log:
+        try:
+            made = change(log)
+        except (InputRefused, RequestRefused) as problem:
+            raise CouldNot(str(problem)) from problem
+    found = made.intent
+    text = f"{one_line(found.stream)}  {one_line(found.intent.intent_id)} {done}"
+    with answering(f"It is recorded: {text}"):
+        if as_json:
+            print_json(_as_object(found) | {"duplicate": made.duplicate})
+        else:
+            say(text + (styled("  done before: nothing was written", fg="yellow") if made.duplicate else ""))
+
+
+@intents.command()
+@_named_options
+@_changing
+def retry(intent: str, stream: str | None, by: str | None, reason: str, patience: float, url: str, as_json: bool) -> None:
+    """Have a postponed intent tried now instead of later."""
+    from .operating import retry as put_forward
+
+    _change(url, as_json, "is due now", lambda log: put_forward(log, intent, by=who(by), reason=reason, stream=stream, patience=patience))
+
+
+@intents.command()
+@_named_options
+@_changing
+def cancel(intent: str, stream: str | None, by: str | None, reason: str, patience: float, url: str, as_json: bool) -> None:
+    """Take back an intent that nobody has attempted."""
+    from .operating import cancel as take_back
+
+    _change(url, as_json, "is CANCELLED", lambda log: take_back(log, intent, by=who(by), reason=reason, stream=stream, patience=patience))
+
+
+@intents.command()
+@_named_options
+@click.argument("status", type=click.Choice(["OK", "ERROR"], case_sensitive=False))
+@click.argument("value", metavar="[JSON]", required=False)
+@_changing
+def settle(intent: str, status: str, value: str | None, stream: str | None, by: str | None, reason: str, patience: float, url: str, as_json: bool) -> None:
+    """Say how an intent ended: an open one, or one that was reported UNKNOWN.
+
+    \b
+    eventlog intents settle 25ddf24b-d820-53e2-acac-e3a9906b9fd8 OK '"re_91"' --reason "seen in their dashboard"
+    """
+    from .operating import settle as say_how
+
+    try:
+        given = None if value is None else json.loads(value)
+    except ValueError as problem:
+        raise click.UsageError(f"The value is no JSON: {problem}: {value!r:.80}. Text needs its JSON quotes: '\"re_91\"'.") from problem
+    _change(url, as_json, f"is {status}", lambda log: say_how(log, intent, status, given, by=who(by), reason=reason, stream=stream, patience=patience))

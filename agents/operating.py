@@ -1,0 +1,313 @@
+"""What a person does to intents: finds them, tries one again now, takes one back, says how one ended. Blocking, without the app.
+
+An intent that is open is changed under the lease that an effector would need for it, so that the two never act at once, and
+with the event ids that decide every other race (S-6.2). One that is settled stays settled: what an agent was told is not
+changed behind its back. What a person finds out about an UNKNOWN one is recorded beside it, as a signal to its key that the
+agent may wait for (``resolved_signal``).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import attrs
+
+from ..eventlog.clock import SECOND, Micros
+from ..eventlog.errors import EventIdConflict, LeaseLost
+from ..eventlog.events import StoredEvent
+from ..eventlog.log import AppendRequest, Claim, Duplicate, EventLog, Fence, StreamAppend, Wake
+from ..eventlog.owners import this_process
+from ..eventlog.versions import ANY
+from . import facts
+from .app import runtime_codec
+from .errors import InputRefused, RequestRefused
+from .intents import CANCELLED, ERROR, OK, STATUSES, UNKNOWN, fact_id, settlement_event_id
+from .queues import EFFECTS, TURNS
+
+STAGED: Final = "STAGED"
+ATTEMPTED: Final = "ATTEMPTED"
+POSTPONED: Final = "POSTPONED"
+OPEN: Final = (STAGED, ATTEMPTED, POSTPONED)
+"""How an intent without an outcome stands: nobody attempted it; an attempt's end is not recorded; it waits for its next attempt."""
+STANDINGS: Final = (*OPEN, *STATUSES)
+_SIGNAL: Final = "intent.resolved:"
+_SCANNED: Final = ("intent.staged", "intent.attempted", "intent.postponed", "intent.settled", "signal.received")
+_LEASE: Final = 30 * SECOND
+
+
+@attrs.frozen
+class Resolution:
+    """What a person found out about an UNKNOWN intent."""
+
+    #: OK or ERROR.
+    status: str
+    value: Any
+    by: str
+    reason: str
+    at: Micros
+
+
+@attrs.define
+class Standing:
+    """One intent, as far as the log tells. Moments are µs since 1970-01-01 UTC."""
+
+    stream: str
+    intent: facts.IntentStaged
+    staged_at: Micros
+    #: Place of ``intent.staged``.
+    version: int
+    position: int
+    event_id: bytes
+    correlation: bytes | None
+    attempts: int = 0
+    postponed: facts.IntentPostponed | None = None
+    settled: facts.IntentSettled | None = None
+    settled_at: Micros = 0
+    resolution: Resolution | None = None
+
+    @property
+    def status(self) -> str:
+        """One of ``STANDINGS``."""
+        if self.settled is not None:
+            return self.settled.status
+        if self.attempts == 0:
+            return STAGED
+        return POSTPONED if self.postponed is not None and self.postponed.attempt == self.attempts else ATTEMPTED
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Open, or UNKNOWN and nobody has said how it ended."""
+        return self.settled is None or (self.settled.status == UNKNOWN and self.resolution is None)
+
+
+@attrs.frozen
+class Changed:
+    """What a person did is durable."""
+
+    intent: Standing
+    #: It had been done before: nothing was written.
+    duplicate: bool = False
+
+
+def resolved_signal(intent_id: str) -> str:
+    """The name of the signal by which a key is told what a person found out about an UNKNOWN intent of its.
+
+    Its payload: ``{"intent_id", "status", "value", "by", "reason"}``, with status OK or ERROR.
+
+    >>> resolved_signal("25ddf24b")
+    'intent.resolved:25ddf24b'
+    """
+    return _SIGNAL + intent_id
+
+
+def standings(log: EventLog, stream: str | None = None, *, settled: bool = False) -> list[Standing]:
+    """Intents of the log, or of one stream, in the order in which they were staged: those that need somebody, or all with ``settled``.
+
+    Memory grows with what is returned, not with the log.
+    """
+    codec, found = runtime_codec(), dict[tuple[str, str], Standing]()
+    for event in log.read_all(types=_SCANNED) if stream is None else log.read(stream):
+        if event.type in _SCANNED:
+            _take(found, event, codec.decode_stored(event), settled)
+    return [each for each in found.values() if settled or each.needs_somebody]
+
+
+def _take(found: dict[tuple[str, str], Standing], event: StoredEvent, fact: Any, keep: bool) -> None:
+    if isinstance(fact, facts.IntentStaged):
+        at = (event.recorded_at, event.version, event.position, event.event_id, event.correlation)
+        found[event.stream, fact.intent_id] = Standing(event.stream, fact, *at)
+        return
+    intent_id = fact.intent_id if not isinstance(fact, facts.SignalReceived) else fact.name.removeprefix(_SIGNAL)
+    known = found.get((event.stream, intent_id))
+    if known is None:
+        return
+    if isinstance(fact, facts.IntentAttempted):
+        known.attempts = max(known.attempts, fact.attempt)
+    elif isinstance(fact, facts.IntentPostponed):
+        known.postponed = fact
+    elif isinstance(fact, facts.IntentSettled):
+        known.settled, known.settled_at = fact, event.recorded_at
+    elif known.settled is not None and (resolution := _resolution(fact, event.recorded_at)) is not None:
+        known.resolution = resolution
+    if not keep and not known.needs_somebody:
+        del found[event.stream, intent_id]
+
+
+def _resolution(signal: facts.SignalReceived, at: Micros) -> Resolution | None:
+    """What the signal says of its intent, or ``None`` for one that somebody else sent under such a name."""
+    said = signal.payload
+    if not isinstance(said, dict) or signal.signal_id != signal.name or said.get("status") not in (OK, ERROR):
+        return None
+    return Resolution(said["status"], said.get("value"), str(said.get("by", "")), str(said.get("reason", "")), at)
+
+
+def standing(log: EventLog, intent_id: str, stream: str | None = None) -> Standing:
+    """One intent. Naming its ``stream`` spares a look through the whole log. Raises ``RequestRefused`` for one that is not there."""
+    codec, found = runtime_codec(), dict[tuple[str, str], Standing]()
+    where = stream
+    if where is None:
+        for event in log.read_all(types=("intent.staged",)):
+            if codec.decode_stored(event).intent_id == intent_id:
+                where = event.stream
+                break
+    for event in log.read(where) if where is not None else ():
+        if event.type in _SCANNED:
+            _take(found, event, codec.decode_stored(event), True)
+    if where is None or (where, intent_id) not in found:
+        place = f"{stream} has" if stream is not None else "The log has"
+        raise RequestRefused(f"{place} no intent {intent_id!r}. Nothing was written. See what there is: eventlog intents list --all")
+    return found[where, intent_id]
+
+
+def retry(log: EventLog, intent_id: str, *, by: str, reason: str = "", stream: str | None = None, patience: float = 5.0) -> Changed:
+    """Have the next attempt of a postponed intent made now; its id stays, its attempts go on being counted.
+
+    Raises ``RequestRefused`` for one that is not postponed: an intent that nobody attempted is in line already, one under
+    way is an effector's, and a settled one is over. ``patience``: seconds to wait for an effector to let go of the key.
+    """
+    named(by)
+    with _held(log, standing(log, intent_id, stream), patience) as (found, claim):
+        postponed = found.postponed
+        if found.status != POSTPONED or postponed is None:
+            raise RequestRefused(f"{found.stream}: {_why_no_retry(found)} Nothing was written.")
+        now = log.clock()
+        if postponed.retry_at <= now:
+            return Changed(found, True)
+        told = f"tried again at once for {by}" + (f": {reason}" if reason else "")
+        failure = facts.Failure(postponed.failure.type, postponed.failure.message, told)
+        fact = facts.IntentPostponed(intent_id, postponed.attempt, failure, now, _signed(by))
+        return _append(log, claim, found, fact, fact_id("hurried", intent_id, fact.attempt))
+
+
+def _why_no_retry(found: Standing) -> str:
+    intent_id, status = found.intent.intent_id, found.status
+    if status == STAGED:
+        return f"intent {intent_id} was not attempted yet; it is in line, and there is nothing to try again."
+    if status == ATTEMPTED:
+        return f"attempt {found.attempts} of intent {intent_id} is under way, or was interrupted and is taken up by the next effector."
+    if status == UNKNOWN:
+        return (
+            f"intent {intent_id} was reported UNKNOWN, and its agent may have acted on that. Find out whether it happened and say so: "
+            f"eventlog intents settle {intent_id} OK|ERROR. The agent hears of it, and acts again if it still wants to."
+        )
+    return f"intent {intent_id} is settled {status}; the first outcome is final."
+
+
+def cancel(log: EventLog, intent_id: str, *, by: str, reason: str = "", stream: str | None = None, patience: float = 5.0) -> Changed:
+    """Take back an intent that nobody attempted: its agent is told CANCELLED. Raises ``RequestRefused`` for any other."""
+    named(by)
+    with _held(log, standing(log, intent_id, stream), patience) as (found, claim):
+        done = facts.IntentSettled(intent_id, CANCELLED, settled_by=_signed(by), reason=reason)
+        if found.settled == done:
+            return Changed(found, True)
+        if found.settled is not None:
+            raise RequestRefused(f"{found.stream}: intent {intent_id} is settled {found.status}; the first outcome is final. Nothing was written.")
+        if found.attempts:
+            raise RequestRefused(
+                f"{found.stream}: attempt {found.attempts} of intent {intent_id} was begun, so it cannot be taken back. Nothing was written. "
+                f"If you know how it ended: eventlog intents settle {intent_id} OK|ERROR"
+            )
+        return _append(log, claim, found, done, settlement_event_id(intent_id, 0))
+
+
+def settle(
+    log: EventLog, intent_id: str, status: str, value: Any = None, *, by: str, reason: str = "", stream: str | None = None, patience: float = 5.0
+) -> Changed:
+    """Say how an intent ended: OK with the value its tool would have returned, or ERROR.
+
+    For an open one this is its outcome, and the agent is told. For one that was settled UNKNOWN it is recorded beside that
+    outcome, which stays, and sent to the key as the signal ``resolved_signal``. The first word is final in both cases;
+    raises ``RequestRefused`` for a second, different one, and for an intent whose outcome is known.
+    """
+    named(by)
+    if status not in (OK, ERROR):
+        raise InputRefused(f"Invalid status {status!r}: a person settles as OK or ERROR")
+    if status == ERROR and value is not None:
+        raise InputRefused("An ERROR has no value; say why with a reason")
+    found = standing(log, intent_id, stream)
+    if found.settled is not None and found.settled.status == UNKNOWN:
+        return _resolve(log, found, status, value, by, reason)
+    with _held(log, found, patience) as (found, claim):
+        failure = facts.Failure("SettledByPerson", reason or f"{by} says that it failed") if status == ERROR else None
+        done = facts.IntentSettled(intent_id, status, value, failure, found.attempts, _signed(by), reason)
+        if found.settled == done:
+            return Changed(found, True)
+        if found.settled is not None:
+            raise RequestRefused(
+                f"{found.stream}: intent {intent_id} was settled {found.status} by {found.settled.settled_by}; the first outcome is final. Nothing was written."
+            )
+        return _append(log, claim, found, done, settlement_event_id(intent_id, found.attempts))
+
+
+def _resolve(log: EventLog, found: Standing, status: str, value: Any, by: str, reason: str) -> Changed:
+    intent_id = found.intent.intent_id
+    name = resolved_signal(intent_id)
+    payload = {"intent_id": intent_id, "status": status, "value": value, "by": by, "reason": reason}
+    event = runtime_codec().stage(
+        facts.SignalReceived(name, name, payload), event_id=fact_id("signal", name), correlation=found.correlation, causation=found.event_id
+    )
+    try:
+        outcome = log.append(found.stream, [event], ANY, wakes=(Wake(TURNS, log.clock(), sooner=True),))
+    except EventIdConflict as problem:
+        known = standing(log, intent_id, found.stream).resolution
+        told = f"{known.status} by {known.by}" if known is not None else "something else"
+        raise RequestRefused(f"{found.stream}: intent {intent_id} was resolved as {told} already; the first word is final. Nothing was written.") from problem
+    return Changed(standing(log, intent_id, found.stream), isinstance(outcome, Duplicate))
+
+
+def _append(log: EventLog, claim: Claim, found: Standing, fact: Any, event_id: bytes) -> Changed:
+    event = runtime_codec().stage(fact, event_id=event_id, correlation=found.correlation, causation=found.event_id)
+    wakes = (Wake(TURNS, log.clock(), sooner=True),) if isinstance(fact, facts.IntentSettled) else ()
+    request = AppendRequest((StreamAppend(found.stream, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token),))
+    (outcome,) = log.append_batch([request])
+    intent_id = found.intent.intent_id
+    if isinstance(outcome, EventIdConflict | LeaseLost):
+        now = standing(log, intent_id, found.stream)
+        raise RequestRefused(
+            f"{found.stream}: somebody else was faster; intent {intent_id} is {now.status} now. Nothing was written. See: eventlog intents show {intent_id}"
+        ) from outcome
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return Changed(standing(log, intent_id, found.stream), isinstance(outcome, Duplicate))
+
+
+@contextmanager
+def _held(log: EventLog, found: Standing, patience: float) -> Iterator[tuple[Standing, Claim]]:
+    """The intent as it is while no effector can touch its key. Raises ``RequestRefused`` when one does not let go."""
+    owner, stream = this_process(f"person-{uuid.uuid4().hex[:12]}"), found.stream
+    if found.settled is not None:  # for good: nothing about it will change, whoever holds the key
+        yield found, Claim(EFFECTS, stream, 0, None)
+        return
+    deadline = time.monotonic() + patience
+    while True:
+        now = log.clock()
+        tokens = log.schedule.acquire(EFFECTS, [stream], owner, now=now, until=now + _LEASE)
+        if stream in tokens:
+            break
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise RequestRefused(
+                f"{stream}: an effector is at work on this key, or died there and its lease has not run out. Nothing was written. "
+                "Try again, or wait longer for it: --wait SECONDS"
+            )
+        log.wait(log.last_position(), min(left, 0.2))
+    claim = Claim(EFFECTS, stream, tokens[stream], None)
+    try:
+        yield standing(log, found.intent.intent_id, stream), claim
+    finally:
+        log.schedule.release([claim])
+
+
+def named(by: str) -> str:
+    """``by``; raises ``InputRefused`` when it names nobody."""
+    if not isinstance(by, str) or not by.strip():
+        raise InputRefused(f"by={by!r}: say who it is, for the record")
+    return by
+
+
+def _signed(by: str) -> str:
+    return f"person:{by}"
