@@ -10,12 +10,13 @@ import pytest
 
 from tests.acceptance.kill.laws import faults
 from tests.acceptance.kill.lives import Case, Order, case
+from tests.stores import Store
 
 Unkilled = Callable[[list[Order]], Case]
 
 
 @pytest.fixture(scope="module")
-def unkilled(tmp_path_factory) -> Iterator[Unkilled]:
+def unkilled(tmp_path_factory, shared_store: Store) -> Iterator[Unkilled]:
     """The same orders, lived through in one life without a kill."""
     known: dict[tuple[Order, ...], Case] = {}
     lock = threading.Lock()
@@ -24,7 +25,7 @@ def unkilled(tmp_path_factory) -> Iterator[Unkilled]:
         def run(orders: list[Order]) -> Case:
             with lock:
                 if tuple(orders) not in known:
-                    made = held.enter_context(case(tmp_path_factory.mktemp("unkilled") / "case", orders))
+                    made = held.enter_context(case(shared_store, tmp_path_factory.mktemp("unkilled") / "case", orders))
                     made.live()
                     assert [] == faults(made)
                     known[tuple(orders)] = made

@@ -20,6 +20,7 @@ from intentlog.eventlog import StoredEvent
 from tests.acceptance.harness import Ended, child, decoded, end_of, events
 from tests.acceptance.kill.orders import app
 from tests.acceptance.kill.world import World, world
+from tests.stores import Store
 
 #: Lives at a time; the machine these tests are sized for has two cores.
 AT_ONCE = 2
@@ -105,12 +106,11 @@ class Case:
     folder: Path
     orders: list[Order]
     world: World
+    store: Store
+    url: str
     lives: list[Life] = attrs.field(factory=list)
     counts: dict[str, int] = attrs.field(factory=dict)
-
-    @property
-    def url(self) -> str:
-        return f"sqlite:///{self.folder / 'log.db'}"
+    begun_again: int = 0
 
     @property
     def file(self) -> Path:
@@ -138,11 +138,21 @@ class Case:
             return self.buried(caller, end_of(started, kill_after))
 
     def buried(self, caller: str, ended: Ended) -> Life:
-        """Take down what a life left."""
+        """Take down what a life left, and let go of what it held."""
+        if ended.killed:
+            self.store.after_a_death(self.url)
         self.lives.append(Life(caller, ended, read(self.url)))
         if not ended.killed and (counts := self.folder / "counts.json").exists():
             self.counts = json.loads(counts.read_text("utf-8"))
         return self.lives[-1]
+
+    def forget(self) -> None:
+        """Begin again with another log, as if nobody had lived."""
+        self.begun_again += 1
+        self.url = self.store.url(self.folder / f"log-{self.begun_again}")
+        self.lives.clear()
+        self.world.calls.clear()
+        self.world.moved.clear()
 
     @property
     def left(self) -> Read:
@@ -151,11 +161,11 @@ class Case:
 
 
 @contextmanager
-def case(folder: Path, orders: list[Order]) -> Iterator[Case]:
+def case(store: Store, folder: Path, orders: list[Order]) -> Iterator[Case]:
     """A case with a fresh world, in a folder of its own."""
     folder.mkdir(parents=True)
     with world() as around:
-        made = Case(folder, orders, around)
+        made = Case(folder, orders, around, store, store.url(folder / "log"))
         made.file.write_text("".join(order.line() for order in orders), "utf-8")
         yield made
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.acceptance.kill.laws import faults, killed_by_itself
 from tests.acceptance.kill.lives import case, orders_of
+from tests.stores import Sqlite
 
 ORDERS = orders_of(("plain",), keys=1, each=2)
 
@@ -24,7 +25,7 @@ BROKEN = {
 @pytest.mark.parametrize("habit", BROKEN)
 def test_a_wrong_order_of_steps_is_found_by_a_kill(habit, tmp_path):
     boundary, told = BROKEN[habit]
-    with case(tmp_path / "killed", ORDERS) as made:
+    with case(Sqlite(), tmp_path / "killed", ORDERS) as made:
         assert [] == killed_by_itself(made.live(crash=boundary, habit=habit))
         made.live(habit=habit)
         found = faults(made)
@@ -33,7 +34,7 @@ def test_a_wrong_order_of_steps_is_found_by_a_kill(habit, tmp_path):
 
 @pytest.mark.parametrize("habit", BROKEN)
 def test_without_a_kill_nobody_would_know(habit, tmp_path):
-    with case(tmp_path / "unkilled", ORDERS) as made:
+    with case(Sqlite(), tmp_path / "unkilled", ORDERS) as made:
         made.live(habit=habit)
         told_without_a_kill = [fault for fault in faults(made) if not fault.startswith(("after life-1: S-3.2", "S-9.2"))]
         assert [] == told_without_a_kill

@@ -16,11 +16,17 @@ from tests.acceptance.kill.conftest import Unkilled
 from tests.acceptance.kill.laws import faults, killed_by_itself
 from tests.acceptance.kill.lives import Case, Order, case, faults_in_all, orders_of
 from tests.acceptance.kill.orders import EFFECTS, KINDS
+from tests.stores import Store, part_of
 
 PLACES = ("first", "middle", "last")
 #: Of several keys, three at a time are under way when the kill falls; with one key there is nothing but what the kill interrupts.
 CROWD = {kind: orders_of((kind,), keys=3, each=2) for kind in KINDS}
 ALONE = {kind: orders_of((kind,), keys=1, each=2) for kind in KINDS}
+
+
+def places(store: Store, boundary: str, kind: str) -> list[str]:
+    """All of them; on a store that gets a part of the matrix one, so that every boundary meets every kind, and each place some kind."""
+    return part_of(store, PLACES, len(PLACES), (BOUNDARIES.index(boundary) + KINDS.index(kind)) % len(PLACES))
 
 
 def nth(place: str, times: int) -> int:
@@ -38,16 +44,12 @@ def killed(made: Case, boundary: str, n: int) -> int:
         if life.killed or n == 1:
             return n
         n -= 1
-        for left in made.folder.glob("log.db*"):
-            left.unlink()
-        made.lives.clear()
-        made.world.calls.clear()
-        made.world.moved.clear()
+        made.forget()
 
 
 def cell(folder: Path, orders: list[Order], boundary: str, place: str, unkilled: Case) -> list[str]:
     """Everything that is wrong with one cell."""
-    with case(folder, orders) as made:
+    with case(unkilled.store, folder, orders) as made:
         killed(made, boundary, nth(place, unkilled.counts[boundary]))
         found = killed_by_itself(made.lives[0])
         made.live()
@@ -83,8 +85,8 @@ def interrupted_at(made: Case, boundary: str) -> list[str]:
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_many_keys_killed_at_a_boundary_end_as_if_nothing_had_been(boundary, tmp_path, unkilled: Unkilled):
-    cells = {f"{kind} {place}": (kind, place) for kind in KINDS for place in PLACES}
+def test_many_keys_killed_at_a_boundary_end_as_if_nothing_had_been(boundary, tmp_path, unkilled: Unkilled, shared_store: Store):
+    cells = {f"{kind} {place}": (kind, place) for kind in KINDS for place in places(shared_store, boundary, kind)}
     assert {} == faults_in_all(cells, lambda name, at: cell(tmp_path / name.replace(" ", "-"), CROWD[at[0]], boundary, at[1], unkilled(CROWD[at[0]])))
 
 
@@ -96,7 +98,7 @@ OPEN_ATTEMPT = ("attempt.recorded", "tool.called")
 
 def alone(folder: Path, kind: str, boundary: str, place: str, unkilled: Case) -> list[str]:
     """Everything that is wrong with a cell of one key, in which repetitions are known exactly."""
-    with case(folder, ALONE[kind]) as made:
+    with case(unkilled.store, folder, ALONE[kind]) as made:
         killed(made, boundary, nth(place, unkilled.counts[boundary]))
         found = killed_by_itself(made.lives[0])
         made.live()
@@ -120,7 +122,7 @@ def alone(folder: Path, kind: str, boundary: str, place: str, unkilled: Case) ->
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_of_one_key_exactly_the_call_in_flight_is_repeated(boundary, tmp_path, unkilled: Unkilled):
+def test_of_one_key_exactly_the_call_in_flight_is_repeated(boundary, tmp_path, unkilled: Unkilled, shared_store: Store):
     kinds = KINDS if boundary in OPEN_ATTEMPT else ("idempotent",)
-    cells = {f"{kind} {place}": (kind, place) for kind in kinds for place in PLACES}
+    cells = {f"{kind} {place}": (kind, place) for kind in kinds for place in places(shared_store, boundary, kind)}
     assert {} == faults_in_all(cells, lambda name, at: alone(tmp_path / name.replace(" ", "-"), at[0], boundary, at[1], unkilled(ALONE[at[0]])))

@@ -22,8 +22,8 @@ def killed_mid_tool(made: Case, effect_first: bool) -> None:
 
 @pytest.mark.parametrize("effect_first", [True, False], ids=["after its effect", "before its effect"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_tool_that_was_running_when_the_kill_fell(kind, effect_first, tmp_path):
-    with case(tmp_path / "case", orders_of((kind,), keys=1, each=2)) as made:
+def test_a_tool_that_was_running_when_the_kill_fell(kind, effect_first, tmp_path, shared_store):
+    with case(shared_store, tmp_path / "case", orders_of((kind,), keys=1, each=2)) as made:
         killed_mid_tool(made, effect_first)
         (broken,) = made.left.interrupted
         made.live()
@@ -36,9 +36,9 @@ def test_a_tool_that_was_running_when_the_kill_fell(kind, effect_first, tmp_path
         assert made.world.count("look")[broken] == (1 if kind == "told" else 0)
 
 
-def test_an_agent_that_takes_success_for_granted_fails_closed(tmp_path):
+def test_an_agent_that_takes_success_for_granted_fails_closed(tmp_path, shared_store):
     orders = [Order("anna", "one", "plain", "strict"), Order("anna", "two", "plain", "strict"), Order("ben", "three", "plain", "strict")]
-    with case(tmp_path / "case", orders[:1]) as made:
+    with case(shared_store, tmp_path / "case", orders[:1]) as made:
         made.live(crash="tool.called")
         made.file.write_text("".join(order.line() for order in orders), "utf-8")
         made.orders[:] = orders

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import time
 
@@ -19,18 +18,13 @@ LEASE = ("--lease-ms", "600")
 
 
 def stop_between_commits(made: Case, started: subprocess.Popen[str]) -> None:
-    """SIGSTOP, at a moment when the child does not hold the file's write lock: nobody could take over before it went on."""
+    """SIGSTOP, at a moment when the child is not writing: nobody could take over before it went on."""
     while True:
         os.kill(started.pid, signal.SIGSTOP)
-        file = sqlite3.connect(made.folder / "log.db", timeout=0.2, isolation_level=None)
-        try:
-            file.execute("BEGIN IMMEDIATE")
+        if not made.store.in_a_commit(made.url):
             return
-        except sqlite3.OperationalError:
-            os.kill(started.pid, signal.SIGCONT)
-            time.sleep(0.01)
-        finally:
-            file.close()
+        os.kill(started.pid, signal.SIGCONT)
+        time.sleep(0.01)
 
 
 def overtaken(made: Case, what: str) -> None:
@@ -55,8 +49,8 @@ def overtaken(made: Case, what: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["idempotent", "plain", "told"])
-def test_overtaken_while_a_tool_runs_its_outcome_is_refused(kind, tmp_path):
-    with case(tmp_path / "case", orders_of((kind,), keys=2, each=2)) as made:
+def test_overtaken_while_a_tool_runs_its_outcome_is_refused(kind, tmp_path, shared_store):
+    with case(shared_store, tmp_path / "case", orders_of((kind,), keys=2, each=2)) as made:
         overtaken(made, "pay")
         assert [] == faults(made)
         interrupted = made.lives[0].left.interrupted
@@ -65,8 +59,8 @@ def test_overtaken_while_a_tool_runs_its_outcome_is_refused(kind, tmp_path):
         assert dict.fromkeys(interrupted, 2 if kind == "idempotent" else 1) == {key: made.world.count(*EFFECTS)[key] for key in interrupted}
 
 
-def test_overtaken_while_a_model_answers_its_answer_is_discarded(tmp_path):
-    with case(tmp_path / "case", orders_of(("idempotent",), keys=2, each=2)) as made:
+def test_overtaken_while_a_model_answers_its_answer_is_discarded(tmp_path, shared_store):
+    with case(shared_store, tmp_path / "case", orders_of(("idempotent",), keys=2, each=2)) as made:
         overtaken(made, "model")
         assert [] == faults(made)
         models = made.world.count("model")

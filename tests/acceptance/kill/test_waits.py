@@ -34,8 +34,8 @@ def outputs(made: Case) -> list[str]:
 
 
 @pytest.mark.parametrize("what", OUTCOMES)
-def test_a_wait_outlives_the_process_that_began_it(what, tmp_path):
-    with case(tmp_path / "case", []) as made:
+def test_a_wait_outlives_the_process_that_began_it(what, tmp_path, shared_store):
+    with case(shared_store, tmp_path / "case", []) as made:
         ask_to_wait(made, what)
         assert made.live(crash="turn.appended").killed
         assert 0 == made.live().ended.code
@@ -55,8 +55,8 @@ def test_a_wait_outlives_the_process_that_began_it(what, tmp_path):
 
 @pytest.mark.parametrize("boundary", ["turn.decided", "turn.appended"])
 @pytest.mark.parametrize("what", OUTCOMES)
-def test_killed_while_it_resumes_it_resumes_once(what, boundary, tmp_path):
-    with case(tmp_path / "case", []) as made:
+def test_killed_while_it_resumes_it_resumes_once(what, boundary, tmp_path, shared_store):
+    with case(shared_store, tmp_path / "case", []) as made:
         ask_to_wait(made, what, 300)
         made.live(crash="turn.appended")
         time.sleep(max(0.0, due(made)) + 0.05)
@@ -67,8 +67,8 @@ def test_killed_while_it_resumes_it_resumes_once(what, boundary, tmp_path):
         assert [] == not_the_same(app, made.url)
 
 
-def test_an_effect_that_comes_back_after_the_deadline_is_late_and_kept(tmp_path):
-    with case(tmp_path / "case", []) as made:
+def test_an_effect_that_comes_back_after_the_deadline_is_late_and_kept(tmp_path, shared_store):
+    with case(shared_store, tmp_path / "case", []) as made:
         ask_to_wait(made, "effect", 300)
         assert made.live(crash="attempt.recorded").killed
         time.sleep(max(0.0, due(made)) + 0.05)
