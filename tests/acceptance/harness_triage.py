@@ -16,6 +16,7 @@ import attrs
 
 from examples.triage import app
 from tests.acceptance.harness import PATIENCE, Ended, child, eventlog, folded, journalled_keys, run, settled_intents
+from tests.stores import Store
 
 #: So long an answer takes, that there is a chance to die while waiting for it.
 LATENCY_MS = 20
@@ -88,10 +89,12 @@ class Life:
     settled_after: frozenset[str]
 
 
-def live(url: str, deliveries: Path, around: World, caller: str, kill_after: float | None) -> tuple[Life, Ended]:
+def live(store: Store, url: str, deliveries: Path, around: World, caller: str, kill_after: float | None) -> tuple[Life, Ended]:
     """Run one life and take down what is durable on both sides of it."""
     journal, settled = journalled_keys(app, url), settled_intents(app, url)
     ended = triage(url, deliveries, around, caller, kill_after)
+    if ended.killed:
+        store.after_a_death(url)
     life = Life(caller, ended.killed, journal, journalled_keys(app, url), settled, settled_intents(app, url))
     return life, ended
 

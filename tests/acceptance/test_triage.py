@@ -14,14 +14,14 @@ ASKED = 19
 
 
 @pytest.fixture(scope="module")
-def around(tmp_path_factory):
+def around(tmp_path_factory, shared_store):
     with world(tmp_path_factory.mktemp("servers")) as servers:
         yield servers
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory, around, shared_data):
-    made = f"sqlite:///{tmp_path_factory.mktemp('triage') / 't.db'}"
+def url(tmp_path_factory, around, shared_data, shared_store):
+    made = shared_store.url(tmp_path_factory.mktemp("triage"))
     ended = triage(made, shared_data, around)
     assert 0 == ended.code, ended.output
     return made

@@ -15,16 +15,17 @@ from examples.triage import app
 from intentlog.agents import WorkerSettings
 from tests.acceptance.harness import faults_of, not_the_same
 from tests.acceptance.harness_triage import Life, account_for, final_states, live, triage, world
+from tests.stores import part_of
 
 KILLS = int(os.environ.get("TRIAGE_KILLS", "50"))
 SEED = int(os.environ.get("TRIAGE_SEED") or random.SystemRandom().randrange(2**32))
 
 
 @pytest.fixture(scope="module")
-def unkilled(tmp_path_factory, shared_data):
+def unkilled(tmp_path_factory, shared_data, shared_store):
     """Seconds, ledger and final states of a run that nobody disturbs."""
     folder = tmp_path_factory.mktemp("unkilled")
-    url = f"sqlite:///{folder / 't.db'}"
+    url = shared_store.url(folder / "log")
     with world(folder) as around:
         began = time.monotonic()
         ended = triage(url, shared_data, around)
@@ -34,21 +35,22 @@ def unkilled(tmp_path_factory, shared_data):
 
 
 @pytest.mark.timeout(600)
-def test_killed_at_fifty_random_moments_it_ends_as_if_nothing_had_happened(tmp_path, shared_data, unkilled):
+def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(tmp_path, shared_data, unkilled, shared_store):
     seconds, ledger, states = unkilled
+    wanted = len(part_of(shared_store, range(KILLS), 3))
     moments = random.Random(SEED)
     print(f"TRIAGE_SEED={SEED}; an unkilled run takes {seconds:.2f} s")
     kills = runs = lost_answers = lost_outcomes = 0
-    while kills < KILLS:
+    while kills < wanted:
         runs += 1
         folder = tmp_path / f"run-{runs}"
         folder.mkdir()
-        url = f"sqlite:///{folder / 't.db'}"
+        url = shared_store.url(folder / "log")
         lives: list[Life] = []
         with world(folder) as around:
             while not lives or lives[-1].killed:
-                kill_after = moments.uniform(0.05, seconds) if kills < KILLS else None
-                life, ended = live(url, shared_data, around, f"run-{runs}/life-{len(lives) + 1}", kill_after)
+                kill_after = moments.uniform(0.05, seconds) if kills < wanted else None
+                life, ended = live(shared_store, url, shared_data, around, f"run-{runs}/life-{len(lives) + 1}", kill_after)
                 assert life.killed or 0 == ended.code, ended.output
                 kills += life.killed
                 lives.append(life)

@@ -19,10 +19,10 @@ ASKING = ("triage-Codertocat/Hello-World#1", "triage-Codertocat/Hello-World#2")
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory, shared_data):
+def url(tmp_path_factory, shared_data, shared_store):
     """The log of a finished run; its servers are gone."""
     folder = tmp_path_factory.mktemp("replay")
-    made = f"sqlite:///{folder / 't.db'}"
+    made = shared_store.url(folder / "log")
     with world(folder) as around:
         ended = triage(made, shared_data, around)
     assert 0 == ended.code, ended.output
