@@ -18,6 +18,12 @@ from ..eventlog.log import AppendRequest, EventLog, Outcome
 _MOST: Final = 256
 """Requests in one commit."""
 _TRIES: Final = 6
+_COHORT: Final = 24
+"""Requests that are enough for a commit of their own while others are still to come, where a server does the writing.
+
+Keys that are told of one commit together ask for the next together, too: with all of them in one commit, the server would
+rest while the turns run and the turns while the server writes. With cohorts the two take turns with each other.
+"""
 
 Done: TypeAlias = Callable[[Outcome | None, Exception | None], None]
 """Called with the outcome, or with why the commit could not be made."""
@@ -31,6 +37,8 @@ class Committer:
         self._requests: list[AppendRequest] = []
         self._waiting: list[Done] = []
         self._busy = False
+        self._called = False
+        self._cohort = _COHORT if log.served else _MOST
         #: Where commits are made: a thread of its own unless given, so that one commit waits for no other work.
         self._thread = thread or ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._after_commit = after_commit
@@ -40,10 +48,14 @@ class Committer:
         """Append with the next commit; ``done`` is called in the event loop once it is durable, or cannot be."""
         self._requests.append(request)
         self._waiting.append(done)
-        if not self._busy:
-            self._busy = True
+        if self._busy:
+            return
+        if len(self._requests) >= self._cohort:
+            self._next()
+        elif not self._called:
+            self._called = True
             self._loop = asyncio.get_running_loop()
-            self._loop.call_soon(self._next)
+            self._loop.call_soon(self._begin)
 
     async def commit(self, request: AppendRequest) -> Outcome:
         """The request's outcome, once it is durable. Raises ``LogUnavailable`` after the last try.
@@ -64,13 +76,17 @@ class Committer:
         self.submit(request, done)
         return await future
 
+    def _begin(self) -> None:
+        self._called = False
+        if not self._busy:
+            self._next()
+
     def _next(self) -> None:
         requests, self._requests = self._requests[:_MOST], self._requests[_MOST:]
         waiting, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+        self._busy = bool(requests)
         if requests:
             self._send(requests, waiting, 1)
-        else:
-            self._busy = False
 
     def _send(self, requests: list[AppendRequest], waiting: list[Done], attempt: int) -> None:
         loop = self._loop

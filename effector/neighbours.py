@@ -17,4 +17,4 @@ def evict_dead(log: EventLog) -> None:
 
 def is_local(log: EventLog) -> bool:
     """Whether everybody who uses the log is on this machine."""
-    return log.url.startswith(("sqlite:", "memory:"))
+    return not log.served

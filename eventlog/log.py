@@ -88,6 +88,8 @@ class EventLog(Protocol):
     #: The URL it was opened with, credentials masked.
     url: str
     clock: Clock
+    #: A server does the writing: commits cost this process little, so it may compute while one is under way.
+    served: bool
 
     @property
     def snapshots(self) -> Snapshots: ...

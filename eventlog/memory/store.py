@@ -34,6 +34,8 @@ class _Stream:
 class MemoryLog:
     """An ``EventLog`` in this process's memory."""
 
+    served = False
+
     def __init__(self, url: str, clock: Clock) -> None:
         self.url = url
         self.clock = clock

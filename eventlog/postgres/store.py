@@ -21,6 +21,8 @@ from .watchdog import HorizonHeld, Watching, horizon
 class PostgresLog:
     """An ``EventLog`` in one schema of a PostgreSQL database."""
 
+    served = True
+
     def __init__(self, clock: Clock, database: Database) -> None:
         self.url = database.address.shown
         self.clock = clock

@@ -20,6 +20,8 @@ from .waiting import Signal
 class SqliteLog:
     """An ``EventLog`` in one SQLite file."""
 
+    served = False
+
     def __init__(self, url: str, clock: Clock, database: Database) -> None:
         self.url = url
         self.clock = clock

@@ -22,7 +22,8 @@ def request(stream: str, id: int, expected: ExpectedVersion = ANY, content: byte
 class Store:
     """A memory log behind a door that can be shut, can lose the answer, and counts its commits."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, served: bool = False) -> None:
+        self.served = served
         self.log: EventLog = open_log("memory://")
         self.commits: list[int] = []
         self.open = threading.Event()
@@ -41,8 +42,8 @@ class Store:
         return outcomes
 
 
-def story(tell: Callable[[Store, Committer], Any]) -> Store:
-    store = Store()
+def story(tell: Callable[[Store, Committer], Any], *, served: bool = False) -> Store:
+    store = Store(served=served)
 
     async def run() -> None:
         committer = Committer(store)  # type: ignore[arg-type]
@@ -54,6 +55,17 @@ def story(tell: Callable[[Store, Committer], Any]) -> Store:
 
     asyncio.run(run())
     return store
+
+
+def test_where_a_server_writes_keys_in_step_go_in_cohorts_so_that_it_writes_while_turns_run():
+    async def tell(store: Store, committer: Committer) -> None:
+        for turn in range(3):
+            await asyncio.gather(*(committer.commit(request(f"a-{number}", turn)) for number in range(64)))
+
+    assert [64, 64, 64] == story(tell).commits
+    in_cohorts = story(tell, served=True).commits
+    assert 192 == sum(in_cohorts)
+    assert [24, 40] * 3 == in_cohorts
 
 
 def test_what_is_appended_during_one_commit_shares_the_next():
