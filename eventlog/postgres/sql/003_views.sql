@@ -388,7 +388,8 @@ SELECT * FROM (
         -- Whatever is no arrival was written by a worker, which has taken the stream up again.
         SELECT FROM events e
         WHERE e.stream_id = b.stream_id AND e.version > b.version AND e.type <> ALL (ARRAY[
-            'input.received', 'signal.received', 'reply.received', 'intent.attempted', 'intent.settled', 'approval.decided', 'cancel.requested', 'input.redriven'
+            'input.received', 'signal.received', 'reply.received', 'intent.attempted', 'intent.postponed', 'intent.settled', 'approval.decided',
+            'cancel.requested', 'input.redriven'
         ])
     )
 ) d;
