@@ -250,6 +250,8 @@ def _write(connection: Connection, batch: Batch) -> _Place:
         connection.execute(statement("insert_events"), values, prepare=True)
     if batch.moves[0]:
         connection.execute(statement("move_schedule"), batch.move_arrays())
+        stream_names, _, *heads_and_growth = batch.stream_arrays()
+        connection.execute(statement("check_unchanged"), (stream_names, *heads_and_growth))
     for values in batch.payload_arrays():
         connection.execute(statement("insert_blobs"), values)
     return _Place(base, dict(zip(names, heads, strict=True)))

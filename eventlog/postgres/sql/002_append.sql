@@ -7,6 +7,9 @@
 --    positions grow. A loser of a race must therefore begin a new transaction; a savepoint would keep the id.
 -- 4. Everything that another transaction may be writing too is written in one order by all: streams by name, events by stream and version,
 --    schedule rows by queue and name, blobs by digest. So writers wait for each other but never in a circle.
+-- 5. A stream that gets events is guarded by their versions: of two writers at one head one is refused. One that gets none is not, though
+--    its wake-up may be decided by its head (a lease handed back with nothing to do). So behind the locks on schedule rows such heads are
+--    looked at once more: whoever appended and moved the same wake-up meanwhile is seen now, and whoever is still to do so waits for us.
 --
 -- IL001 means that something was not as the batch says: nothing is kept, and the client looks closer.
 
@@ -117,6 +120,21 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION check_unchanged(
+    names text[], expected bigint[], growth bigint[]  -- see begin_append
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM unnest(names, expected, growth) AS n (name, expected, growth)
+        WHERE n.growth = 0 AND n.expected >= -1 AND n.expected <> coalesce((
+            SELECT e.version FROM events e WHERE e.stream_id = (SELECT s.id FROM streams s WHERE s.name = n.name) ORDER BY e.version DESC LIMIT 1
+        ), -1)
+    ) THEN
+        RAISE EXCEPTION 'a stream moved on while its wake-up was decided' USING ERRCODE = 'IL001';
+    END IF;
+END
+$$;
+
 CREATE FUNCTION append_events(
     moment bigint,
     names text[], categories text[], expected bigint[], growth bigint[],  -- see begin_append
@@ -141,6 +159,9 @@ BEGIN
 
     IF cardinality(queues) > 0 THEN
         PERFORM move_schedule(queues, scheduled, tokens, releases, modes, moments);
+        IF 0 = ANY (growth) THEN
+            PERFORM check_unchanged(names, expected, growth);
+        END IF;
     END IF;
     IF cardinality(blob_digests) > 0 THEN
         INSERT INTO blobs (digest, data) SELECT b.digest, b.content FROM unnest(blob_digests, blob_contents) AS b (digest, content) ON CONFLICT DO NOTHING;

@@ -1,0 +1,1 @@
+SELECT check_unchanged($1, $2, $3)
