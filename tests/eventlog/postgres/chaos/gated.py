@@ -21,7 +21,8 @@ def pass_the_gate() -> int:
 @agent("notes")
 async def notes(ctx: ActivationContext[None], text: str) -> int:
     """The process that took the step."""
-    return await ctx.run(pass_the_gate)
+    process: int = await ctx.run(pass_the_gate)
+    return process
 
 
 app = App(agents=[notes])

@@ -103,7 +103,7 @@ def test_writers_of_one_stream_queue_up_instead_of_failing(postgres_url, level):
             closely.append(requests)
             return look_closely(requests)
 
-        log._appender._closely = counted
+        setattr(log._appender, "_closely", counted)  # noqa: B010 - the checker forbids to assign a method
         log.append("a-1", [event()], -1)
         together(*[lambda: [log.append("a-1", [event()], ANY) for _ in range(20)] for _ in range(8)])
         found = list(log.read_all())

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -113,8 +114,8 @@ class Scene:
             with child(self.module("tails", name, self.folder, life, kind)) as started:
                 if life <= KILLS and killed:
                     # A checkpoint may still be saved for the life before, whose server process lives on for a moment.
-                    until(lambda path=path: path.exists() and path.stat().st_size, f"{name} begins its life {life}")
-                    until(lambda before=before: self.log.checkpoints.load(name) > before, f"{name} gets on in its life {life}")
+                    until(partial(_begun, path), f"{name} begins its life {life}")
+                    until(partial(self._is_past, name, before), f"{name} gets on in its life {life}")
                     time.sleep(moments.uniform(0, 0.3))  # a random moment is the point
                     started.kill()
                     assert end_of(started).killed
@@ -122,6 +123,9 @@ class Scene:
                 else:
                     ended = end_of(started)
                     assert 0 == ended.code, ended.output
+
+    def _is_past(self, name: str, position: int) -> bool:
+        return self.log.checkpoints.load(name) > position
 
     def _sample(self, stop: threading.Event) -> None:
         while not stop.wait(0.05):
@@ -140,6 +144,10 @@ class Scene:
             for line in (self.folder / f"writer-{number}").read_text().splitlines():
                 writer, entries, refused, again = json.loads(line)
                 yield Ack(writer, tuple(Entry(*entry) for entry in entries), tuple(refused), again)
+
+
+def _begun(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 @pytest.fixture
