@@ -336,8 +336,13 @@ CROSS JOIN LATERAL jsonb_array_elements_text(l.fields -> 'waits') AS w (wait);
 -- What became of an intent stands under ids made of the intent's own (agents/intents.py), so it is found by the index.
 CREATE VIEW intents AS
 SELECT
-    i.agent, i.key, i.intent_id, i.tool, i.args, coalesce(o.fields ->> 'status', CASE WHEN a.attempts > 0 THEN 'attempted' ELSE 'staged' END) AS status,
-    coalesce((o.fields ->> 'attempts')::bigint, a.attempts) AS attempts, i.staged_at, a.attempted_at, o.recorded_at AS settled_at, i.expires_at,
+    i.agent, i.key, i.intent_id, i.tool, i.args,
+    -- The words of `eventlog intents` (agents/operating.py).
+    coalesce(o.fields ->> 'status', CASE
+        WHEN a.distrusted THEN 'DISTRUSTED' WHEN a.attempts = 0 THEN 'STAGED' WHEN a.postponed = a.attempts THEN 'POSTPONED' ELSE 'ATTEMPTED'
+    END) AS status,
+    a.attempts, i.staged_at, a.attempted_at, o.recorded_at AS settled_at, i.expires_at,
+    CASE WHEN o.version IS NULL AND a.postponed = a.attempts THEN a.retry_at END AS retry_at,
     coalesce(o.recorded_at, now()) - i.staged_at AS age, o.fields -> 'value' AS value, nullif(o.fields -> 'failure', 'null') AS failure,
     o.fields ->> 'settled_by' AS settled_by, o.fields ->> 'reason' AS reason, i.business_key, i.seq, i.step, i.stream
 FROM (
@@ -356,10 +361,16 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) o ON true
 CROSS JOIN LATERAL (
-    SELECT count(*) AS attempts, max(h.recorded_at) AS attempted_at
+    SELECT
+        coalesce(max((h.fields ->> 'attempt')::bigint) FILTER (WHERE h.type = 'intent.attempted'), 0) AS attempts,
+        max(h.recorded_at) FILTER (WHERE h.type = 'intent.attempted') AS attempted_at,
+        max((h.fields ->> 'attempt')::bigint) FILTER (WHERE h.type = 'intent.postponed') AS postponed,
+        max(moment((h.fields ->> 'retry_at')::bigint)) FILTER (WHERE h.type = 'intent.postponed') AS retry_at,
+        bool_or(h.type = 'intent.distrusted') AS distrusted
     FROM (
         SELECT * FROM history
-        WHERE stream_id = i.stream_id AND version > i.version AND version < coalesce(o.version, 9223372036854775807) AND type = 'intent.attempted'
+        WHERE stream_id = i.stream_id AND version > i.version AND version < coalesce(o.version, 9223372036854775807)
+            AND type IN ('intent.attempted', 'intent.postponed', 'intent.distrusted')
         OFFSET 0
     ) h
     WHERE h.fields ->> 'intent_id' = i.intent_id
@@ -388,8 +399,8 @@ SELECT * FROM (
         -- Whatever is no arrival was written by a worker, which has taken the stream up again.
         SELECT FROM events e
         WHERE e.stream_id = b.stream_id AND e.version > b.version AND e.type <> ALL (ARRAY[
-            'input.received', 'signal.received', 'reply.received', 'intent.attempted', 'intent.postponed', 'intent.settled', 'approval.decided',
-            'cancel.requested', 'input.redriven'
+            'input.received', 'signal.received', 'reply.received', 'intent.attempted', 'intent.postponed', 'intent.settled', 'intent.distrusted',
+            'approval.decided', 'cancel.requested', 'input.redriven'
         ])
     )
 ) d;

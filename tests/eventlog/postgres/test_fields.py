@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import math
 import sys
@@ -109,7 +108,7 @@ EDGES = {
     "lengths": [timedelta.min, timedelta.max, timedelta(microseconds=-1)],
     "long": list(range(20_000)),
     "keys": {1: "int", "1": "text", b"a": "bytes", "\0": "nul", (1, "é"): "tuple", False: "bool"},
-    "deep": functools.reduce(lambda inner, _: [inner], range(90), 0),
+    "deep": wire.read(b"\x91" * 90 + b"\x00"),
 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,16 +16,18 @@ from psycopg.rows import dict_row
 from intentlog.agents import facts
 from intentlog.agents.app import runtime_codec
 from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.postgres.statements import statement
 from intentlog.eventlog.versions import ANY
 from tests.eventlog.postgres.shop import done, make_shop, run_shop, send, told
 from tests.services.postgres import Databases
 
+PAGE = Path(__file__).parents[3] / "docs" / "postgresql.md"
 COLUMNS = {
     "history": "position recorded_at stream agent key version type schema fields id correlation causation event_id stream_id",
     "runs": "agent key state events began_at last_type last_at age stream stream_id",
     "waiting": "agent key state seq wait kind mode since deadline age stream",
     "intents": (
-        "agent key intent_id tool args status attempts staged_at attempted_at settled_at expires_at age value failure settled_by reason "
+        "agent key intent_id tool args status attempts staged_at attempted_at settled_at expires_at retry_at age value failure settled_by reason "
         "business_key seq step stream"
     ),
     "dead_letters": "agent key kind seq input_id attempts since age error message holds stream version position",
@@ -74,6 +78,8 @@ def test_every_view_and_column_is_one_that_the_page_tells(url):
             "WHERE table_schema = 'intentlog' AND table_name IN (SELECT viewname FROM pg_views WHERE schemaname = 'intentlog') GROUP BY 1"
         ).fetchall()
     assert COLUMNS == dict(found)
+    told_of = {line.split("`")[1]: set(line.split("`")[1::2]) for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")}
+    assert {} == {view: missing for view, columns in COLUMNS.items() if (missing := set(columns.split()) - told_of[view])}
 
 
 def test_history_is_what_tail_prints(url):
@@ -138,10 +144,12 @@ def test_intents_have_their_latest_status(url):
         assert (at(event["recorded_at"]), moment(fields["expires_at"]), None) == (row["staged_at"], row["expires_at"], row["business_key"])
         assert (at(end["recorded_at"]) if end else None, at(begun["recorded_at"]) if begun else None) == (row["settled_at"], row["attempted_at"])
         for name in ("status", "attempts", "settled_by", "reason", "value", "failure"):
-            assert outcome.get(name, {"status": "staged", "attempts": 0}.get(name)) == row[name], name
+            assert outcome.get(name, {"status": "STAGED", "attempts": 0}.get(name)) == row[name], name
         assert row["age"] == row["settled_at"] - row["staged_at"] if end else fresh(row["age"], row["staged_at"])
         assert event["stream"] == f"{row['agent']}-{row['key']}"
-    assert ["ERROR", "OK", "staged"] == sorted(row["status"] for row in seen.values())
+    listed = sorted((each["stream"], each["status"], each["attempts"]) for each in told("intents", "list", "--all", "--log", url))
+    assert listed == sorted((row["stream"], row["status"], row["attempts"]) for row in seen.values())
+    assert ["ERROR", "OK", "STAGED"] == sorted(row["status"] for row in seen.values())
 
 
 def test_an_attempt_that_has_no_outcome_yet_is_told(postgres_url, tmp_path, monkeypatch):
@@ -157,7 +165,15 @@ def test_an_attempt_that_has_no_outcome_yet_is_told(postgres_url, tmp_path, monk
     log.close()
     (row,) = rows(postgres_url, "intents")
     last = of_type(postgres_url, "intent.attempted")[-1]
-    assert ("attempted", 2, at(last["recorded_at"]), None) == (row["status"], row["attempts"], row["attempted_at"], row["settled_at"])
+    assert ("ATTEMPTED", 2, at(last["recorded_at"]), None, None) == tuple(row[n] for n in ("status", "attempts", "attempted_at", "settled_at", "retry_at"))
+    log = open_log(postgres_url)
+    later = facts.IntentPostponed(row["intent_id"], 2, facts.Failure("Busy", "not now"), 1_800_000_000_000_000, "me")
+    log.append(row["stream"], [codec.stage(later, event_id=uuid.uuid4().bytes)], ANY)
+    log.close()
+    (row,) = rows(postgres_url, "intents")
+    (listed,) = told("intents", "list", "--log", postgres_url)
+    assert ("POSTPONED", 2, moment(1_800_000_000_000_000)) == (row["status"], row["attempts"], row["retry_at"])
+    assert (listed["status"], listed["attempts"]) == (row["status"], row["attempts"])
 
 
 def test_dead_letters_are_those_that_the_command_lists(url):
@@ -201,6 +217,11 @@ def test_a_blocked_stream_is_a_dead_letter_until_a_worker_has_taken_it_up(postgr
     append(facts.TimerFired(0, "", 1))
     assert [] == rows(postgres_url, "dead_letters") == told("dead-letters", "list", "--log", postgres_url)
     log.close()
+
+
+def test_the_views_know_every_type_that_no_worker_writes():
+    (known,) = re.findall(r"<> ALL \(ARRAY\[(.*?)\]", statement("003_views"), re.DOTALL)
+    assert facts.ARRIVALS - {"stream.blocked"} <= set(re.findall(r"'([a-z_.]+)'", known))
 
 
 def test_lag_is_what_the_command_counts(url):
