@@ -101,7 +101,8 @@ def _by_state(state: str, said: str, address: Address) -> LogError | None:
     if state == "42501":
         return StoreSchemaError(
             f"{address.shown}: this user lacks a right on schema {address.schema!r}: {said}. As the schema's owner: "
-            f"GRANT USAGE ON SCHEMA {address.schema} TO …; GRANT SELECT (and INSERT, UPDATE, DELETE to write) ON ALL TABLES IN SCHEMA {address.schema} TO …"
+            f"GRANT USAGE ON SCHEMA {address.schema} TO …; GRANT SELECT (and INSERT, UPDATE, DELETE to write) ON ALL TABLES IN SCHEMA {address.schema} TO …. "
+            "What a worker, an effector or a reader needs, and no more, is printed by: eventlog grants"
         )
     if state == "3D000":
         return StoreSchemaError(f"{address.shown}: {said}. Make the database first, with: createdb")

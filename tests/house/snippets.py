@@ -20,7 +20,7 @@ FILE = re.compile(r"# (?P<name>[\w/.-]+\.[a-z]+)\n")
 EXPECTED = re.compile(r"\s+# (?:exit (?P<code>\d+)|(?P<stop>until \^C))$")
 #: Info strings that a page may use; whatever is not run is not called Python or console.
 LANGUAGES = {"python", "console", "text", "json", "sql", "toml", "ini", "yaml", "html", "makefile"}
-RUN = {"eventlog", "python"}
+RUN = {"eventlog", "python", "psql", "pg_dump", "pg_restore"}
 SHOWN = {"git", "pip", "cd", "export"}
 PATIENCE = 120.0
 UNTIL_STOPPED = 3.0
@@ -98,7 +98,7 @@ def write(name: str, text: str) -> None:
 
 
 def run_command(line: str, place: str, makefile: str) -> None:
-    """Run ``eventlog`` and ``python``, look up ``make`` targets, let set-up lines be."""
+    """Run ``eventlog``, ``python`` and PostgreSQL's clients, look up ``make`` targets, let set-up lines be."""
     expected = EXPECTED.search(line)
     command = line[: expected.start()] if expected else line
     first, *rest = shlex.split(command, comments=True)

@@ -12,16 +12,19 @@ from tests.house.tree import ROOT, files, python
 PAGES = [path for path in files() if path.suffix == ".md" and (path.parts[0] == "docs" or path.name in ("README.md", "CHANGELOG.md"))]
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
 PROGRAM = Path(__file__).with_name("snippets.py")
+#: Pages whose examples use a server: the fixture that gives its URL, which is their EVENTLOG_URL.
+SERVED = {"postgresql.md": "postgres_url"}
 
 
-def run(page: Path, folder: Path) -> tuple[int, str]:
-    done = python("-W", "error", PROGRAM, page, ROOT / "Makefile", cwd=folder)
+def run(page: Path, folder: Path, **environment: str) -> tuple[int, str]:
+    done = python("-W", "error", PROGRAM, page, ROOT / "Makefile", cwd=folder, **environment)
     return done.returncode, done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_the_examples_of_a_page_run(page, tmp_path):
-    code, output = run(ROOT / page, tmp_path)
+def test_the_examples_of_a_page_run(page, tmp_path, request):
+    server = {"EVENTLOG_URL": request.getfixturevalue(SERVED[page.name])} if page.name in SERVED else {}
+    code, output = run(ROOT / page, tmp_path, **server)
     assert 0 == code, output
 
 
