@@ -18,7 +18,10 @@ code = serve({"registry": sys.argv[1], "log": sys.argv[2]}, until_idle=True)
 json.dump({"code": code, "modules": sorted(sys.modules)}, sys.stdout)
 """
 #: All that an effector needs of the agents' room.
-AGENTS = {"committer", "errors", "facts", "facts_beside", "failures", "intents", "lazily", "models", "queues", "reading", "tools", "tuning"}
+AGENTS = {
+    *("committer", "errors", "facts", "facts_beside", "failures", "intents", "lazily", "leasing", "models", "queues", "reading", "retry"),
+    *("tool_policies", "tools", "tuning"),
+}
 APP = """
 from intentlog.agents import App, agent
 from tools import work
