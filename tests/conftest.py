@@ -165,7 +165,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """Kill and timing tests run while no other test does, though all of them are one parallel run (docs/decisions/0002)."""
     if not hasattr(item.config, "workerinput"):
         return (yield)
-    with _turn(alone="acceptance" in item.path.parts or item.get_closest_marker("alone") is not None):
+    lonely = "acceptance" in item.path.parts and item.get_closest_marker("beside") is None
+    with _turn(alone=lonely or item.get_closest_marker("alone") is not None):
         return (yield)
 
 

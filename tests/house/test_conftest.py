@@ -55,6 +55,17 @@ def test_absent_input_skips_and_in_ci_fails(suite):
     assert "1 error" in run(suite, CI="true")[1]
 
 
+def test_one_that_minds_nobody_need_not_be_alone(suite):
+    log = suite / "log"
+    marked = "import pytest\npytestmark = pytest.mark.beside\n" + RECORDS
+    for name in ("test_a", "test_b"):
+        (suite / "tests" / "acceptance" / f"{name}.py").write_text(marked.format(log=log, kind=name))
+    assert 0 == run(suite, "-n", "2", "--dist", "loadfile", CI="")[0]
+    spans = [line.split() for line in log.read_text().splitlines()]
+    first, second = ([(float(began), float(ended)) for name, began, ended in spans if name == each] for each in ("test_a", "test_b"))
+    assert any(one[0] < two[1] and two[0] < one[1] for one in first for two in second)
+
+
 def test_an_acceptance_test_shares_no_moment_with_another(suite):
     log = suite / "log"
     for name, kind in (("acceptance/test_a", "alone"), ("acceptance/test_b", "alone"), ("test_c", "beside"), ("test_d", "beside")):

@@ -25,6 +25,7 @@ from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
 from tests.acceptance.programs.language import SIGNALS, Maker, Noted, leaf_agent, program_agent
 from tests.acceptance.programs.virtual import START, Inline, Life, Moment, Mortal, VirtualLoop
+from tests.stores import usual
 
 STREAM = "program-p"
 LONGEST = 120
@@ -109,6 +110,7 @@ class World:
     seed: int
     program: Any
     kills: bool = True
+    url: str = ""
     moment: Moment = attrs.field(factory=Moment)
     rng: random.Random = attrs.field(init=False)
     log: EventLog = attrs.field(init=False)
@@ -128,7 +130,7 @@ class World:
 
     def __attrs_post_init__(self) -> None:
         self.rng = random.Random(self.seed)
-        self.log = open_log("memory://", clock=self.moment)
+        self.log = open_log(self.url or usual.url(), clock=self.moment)
         self.app = app()
         STAGE.append(self)
         self._plan()
@@ -253,9 +255,9 @@ class World:
         return note
 
 
-def lived(seed: int, *, kills: bool = True) -> World:
+def lived(seed: int, *, kills: bool = True, url: str = "") -> World:
     """The program of a seed, lived to its end."""
     program = Maker(random.Random(seed), 14).program()
-    world = World(seed, program, kills)
+    world = World(seed, program, kills, url)
     world.live()
     return world

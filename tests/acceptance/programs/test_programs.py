@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,10 @@ from intentlog.eventlog.names import category_of
 from intentlog.replay import Verdict, replay_stream
 from intentlog.replay.verify import verify_all
 from tests.acceptance.programs.living import STREAM, World, lived
+from tests.stores import Store, usual
 
+#: Their time is not the machine's, nor is anybody killed but in word.
+pytestmark = pytest.mark.beside
 PROGRAMS = int(os.environ.get("PROGRAMS", "600"))
 BATCH = 50
 ONLY = os.environ.get("PROGRAM_SEED")
@@ -28,12 +32,24 @@ BATCHES = [range(int(ONLY), int(ONLY) + 1)] if ONLY else [range(first, min(first
 @pytest.mark.parametrize("seeds", BATCHES, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
 def test_a_random_program_ends_once_and_replays_the_same(seeds: range):
     for seed in seeds:
-        world = lived(seed)
-        try:
-            faults = [*world.errors, *everything_is_over(world), *effects_are_once(world), *answers_are_paid_once(world), *the_log_is_sound(world)]
-            assert [] == faults, f"PROGRAM_SEED={seed}, died at {world.deaths}"
-        finally:
-            world.log.close()
+        ends_once_and_replays_the_same(lived(seed))
+        usual.over()
+
+
+@pytest.mark.parametrize("seeds", BATCHES, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
+def test_so_does_a_third_of_them_where_others_may_look(seeds: range, shared_store: Store, tmp_path: Path):
+    for seed in seeds[::3]:
+        folder = tmp_path / str(seed)
+        ends_once_and_replays_the_same(lived(seed, url=shared_store.url(folder)))
+        shared_store.over(folder)
+
+
+def ends_once_and_replays_the_same(world: World) -> None:
+    try:
+        faults = [*world.errors, *everything_is_over(world), *effects_are_once(world), *answers_are_paid_once(world), *the_log_is_sound(world)]
+        assert [] == faults, f"PROGRAM_SEED={world.seed}, died at {world.deaths}"
+    finally:
+        world.log.close()
 
 
 def test_without_kills_and_in_the_same_order_the_intents_are_the_same():
