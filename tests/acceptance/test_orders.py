@@ -23,6 +23,7 @@ from intentlog.effector.crash import BOUNDARIES
 from intentlog.eventlog import EventLog, LogUnavailable, StoreSchemaError, open_log
 from tests.acceptance.harness import ROOT, child, decoded, end_of, folded, journalled_keys, not_the_same, run
 from tests.acceptance.orders_patient import app, hours
+from tests.stores import Store, part_of
 
 T = TypeVar("T")
 #: Seconds; the order sleeps for two of these.
@@ -51,13 +52,11 @@ class Life:
     folder: Path
     url: str
     ledger: Ledger
+    store: Store
+    log: str
     _open: EventLog | None = None
     #: What was in the journal when the process died, and how often it had been asked for by then.
     _paid: dict[str, int] = attrs.field(factory=dict)
-
-    @property
-    def log(self) -> str:
-        return f"sqlite:///{self.folder / 'log.db'}"
 
     def command(self, *more: str) -> list[str]:
         file = self.folder / "orders.jsonl"
@@ -89,6 +88,7 @@ class Life:
     def close(self) -> None:
         if self._open is not None:
             self._open.close()
+            self._open = None
 
     def lived(self, crash: str = "") -> bool:
         """Serve until the order is through, whatever dies; a person and a customer do their part. Whether it was killed."""
@@ -107,6 +107,8 @@ class Life:
                 return killed
             assert not killed, "killed twice"
             killed = True
+            self.close()
+            self.store.after_a_death(self.log)
             self._paid = {key: self.ledger.model_calls[key] for key in journalled_keys(app, self.log)}
 
     def settled_down(self, started: Any) -> bool:
@@ -155,11 +157,11 @@ class Life:
 
 
 @contextmanager
-def life(folder: Path) -> Iterator[Life]:
+def life(store: Store, folder: Path) -> Iterator[Life]:
     folder.mkdir(parents=True)
     ledger = Ledger()
     with servers(ledger) as url:
-        made = Life(folder, url, ledger)
+        made = Life(folder, url, ledger, store, store.url(folder / "log"))
         try:
             yield made
         finally:
@@ -176,41 +178,44 @@ def short_days() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def counts(tmp_path_factory, short_days) -> dict[str, int]:
+def counts(tmp_path_factory, short_days, shared_store) -> dict[str, int]:
     """How often each boundary is met when nothing dies."""
-    with life(tmp_path_factory.mktemp("unkilled") / "case") as made:
+    with life(shared_store, tmp_path_factory.mktemp("unkilled") / "case") as made:
         assert (False, []) == (made.lived(), list(made.faults()))
         found: dict[str, int] = json.loads((made.folder / "counts.json").read_text("utf-8"))
         return found
 
 
-def cell(folder: Path, crash: str, last: bool) -> list[str]:
+def cell(store: Store, folder: Path, crash: str, last: bool) -> list[str]:
     """Everything that is wrong with an order during which the process died at ``crash``.
 
     Two effects that end at nearly the same time are told in one turn or in two, so a boundary may be met once less.
     """
-    with life(folder) as made:
+    with life(store, folder) as made:
         killed = made.lived(crash)
         return [*([] if killed or last else ["was not killed"]), *made.faults(crash if killed else "")]
 
 
-def test_killed_at_every_step_boundary_each_effect_is_there_once(counts, tmp_path):
+def test_killed_at_every_step_boundary_each_effect_is_there_once(counts, tmp_path, shared_store):
     # How often a checkpoint is saved depends on what is in flight; the others are met as often in every run.
     crashes = [f"{boundary}:{n}" for boundary in BOUNDARIES for n in range(1, (1 if boundary == "checkpointed" else counts[boundary]) + 1)]
     assert len(crashes) > 20
+    crashes = part_of(shared_store, crashes, 2)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = dict(
             zip(
                 crashes,
-                pool.map(lambda each: cell(tmp_path / each.replace(":", "-"), each, each.endswith(f":{counts[each.partition(':')[0]]}")), crashes),
+                pool.map(
+                    lambda each: cell(shared_store, tmp_path / each.replace(":", "-"), each, each.endswith(f":{counts[each.partition(':')[0]]}")), crashes
+                ),
                 strict=True,
             )
         )
     assert {} == {crash: faults for crash, faults in found.items() if faults}
 
 
-def test_an_order_of_little_money_asks_nobody(tmp_path):
-    with life(tmp_path / "case") as made:
+def test_an_order_of_little_money_asks_nobody(tmp_path, shared_store):
+    with life(shared_store, tmp_path / "case") as made:
         command = made.command("--until-idle")
         (made.folder / "orders.jsonl").write_text(json.dumps(ORDER).replace("250000", "500") + "\n", "utf-8")
         assert 0 == run(command, made.env("")).code
