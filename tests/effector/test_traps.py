@@ -92,7 +92,8 @@ def _keeping(troubles: list[str]) -> Any:
     async def keep(name: str, part: Any) -> None:
         while True:
             try:
-                return await part()
+                await part()
+                return
             except LogUnavailable as problem:
                 troubles.append(type(problem).__name__)
                 await asyncio.sleep(0.01)
@@ -243,7 +244,7 @@ def test_a_back_off_is_judged_by_the_clock_of_who_tries_next(tmp_path):
     with Wobbly(url) as wobbly:
         wobbly.fails = {"x": [Retryable("wait", after=timedelta(minutes=4))]}
         wobbly.stage("x", tool="wobbly")
-        wobbly.serve(until=lambda: wobbly.of(facts.IntentPostponed))
+        wobbly.serve(until=lambda: bool(wobbly.of(facts.IntentPostponed)))
         other = open_log(url, clock=lambda: system_clock() + 5 * MINUTE)
 
         async def run() -> None:
