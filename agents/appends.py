@@ -28,6 +28,7 @@ from .queues import RETRIES as RETRIES  # noqa: PLC0414 - workers find it here
 from .queues import TURNS as TURNS  # noqa: PLC0414 - workers find it here
 from .requests import TurnEnd
 from .run import Activation, RunState, next_attention
+from .signing import KeyRing
 from .streams import Folder, StreamState
 
 _NEVER: Final = 2**62
@@ -40,6 +41,8 @@ class Appends:
 
     codec: Codec
     new_id: IdMaker
+    #: Signs what is staged for effectors; ``None``: nothing is signed, and nothing more is written.
+    keys: KeyRing | None = None
 
     def _stage(
         self, events: Iterable[object], activation: Activation, arguments: Mapping[str, bytes] = MappingProxyType({}), read: list[Any] | None = None
@@ -101,6 +104,8 @@ class Appends:
         read: list[Any] = []
         staged = _in_time(end.staged, state.run)
         events = self._stage((*end.loads, *staged) if end.loads else staged, activation, end.arguments, read)
+        if self.keys is not None:
+            events, read = self._signed(self.keys, claim.name, (*end.loads, *staged), events, read)
         for stream, received in end.sends:
             if stream == claim.name:
                 events.append(self._input(received, activation))
@@ -112,6 +117,20 @@ class Appends:
         if end.sends or end.changes or activation.input.reply_to:
             parts += (*self._sends(end, activation, claim.name), *self._reply(claim, activation, end), *self._changes(end, activation))
         return AppendRequest(parts, (Fence(claim.queue, claim.name, claim.token, last or attention != 0),))
+
+    def _signed(self, keys: KeyRing, stream: str, staged: Sequence[object], events: list[NewEvent], read: list[Any]) -> tuple[list[NewEvent], list[Any]]:
+        """``events`` with a signature directly behind each intent."""
+        signed: list[NewEvent] = []
+        back: list[Any] = []
+        for fact, new, seen in zip(staged, events, read, strict=True):
+            signed.append(new)
+            back.append(seen)
+            if isinstance(fact, facts.IntentStaged):
+                made = keys.sign_intent(stream, new.schema, new.data)
+                vouched = facts.IntentSigned(fact.intent_id, made.key_id, made.signature)
+                signed.append(self.codec.stage(vouched, event_id=self.new_id(), correlation=new.correlation, causation=new.event_id))
+                back.append(None)
+        return signed, back
 
     def _sends(self, end: TurnEnd, activation: Activation, own: str) -> list[StreamAppend]:
         wake = Wake(TURNS, end.closing.now, sooner=True)

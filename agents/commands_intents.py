@@ -12,7 +12,7 @@ from ..eventlog.console import CouldNot, answering, json_option, log_option, rea
 from ..eventlog.names import check_stream
 from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
 from .commands import by_option, who
-from .operating import STANDINGS
+from .operating import DISTRUSTED, STANDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +82,8 @@ def list_(
 def _why(found: Standing) -> str:
     if found.resolution is not None:
         return f"resolved {found.resolution.status} by {found.resolution.by}"
+    if found.status == DISTRUSTED and found.distrusted is not None:
+        return found.distrusted.why
     failure = found.settled.failure if found.settled is not None else found.postponed.failure if found.postponed is not None else None
     return "" if failure is None else f"{failure.type}: {failure.message}"
 
@@ -98,6 +100,8 @@ def _as_object(found: Standing) -> dict[str, Any]:
     shown |= {"staged_at": iso(found.staged_at), "expires_at": iso(intent.expires_at)}
     if found.postponed is not None:
         shown |= {"retry_at": iso(found.postponed.retry_at), "failure": found.postponed.failure}
+    if found.distrusted is not None:
+        shown |= {"why": found.distrusted.why, "key_id": found.distrusted.key_id, "payload": found.distrusted.payload}
     if settled is not None:
         shown |= {"settled_at": iso(found.settled_at), "settled_by": settled.settled_by, "reason": settled.reason}
         shown |= {"value": settled.value, "failure": settled.failure}
@@ -148,6 +152,9 @@ def _show_end(found: Standing) -> None:
     settled, resolution = found.settled, found.resolution
     if settled is None and found.postponed is not None:
         say(f"  next try  {moment(found.postponed.retry_at)} UTC")
+    if found.distrusted is not None:
+        say("  why       " + styled(one_line(found.distrusted.why, 2_000), fg="red"))
+        say(f"  bytes     {found.distrusted.payload.hex()}")
     if (failure := settled.failure if settled is not None else found.postponed.failure if found.postponed is not None else None) is not None:
         say("  why       " + styled(one_line(f"{failure.type}: {failure.message}", 2_000), fg="red"))
         if failure.detail:
@@ -170,6 +177,7 @@ def _what_can_be_done(found: Standing) -> list[str]:
     intent_id = one_line(found.intent.intent_id)
     lines = {
         "STAGED": f"To take it back: eventlog intents cancel {intent_id}",
+        DISTRUSTED: f"To tell its agent that nobody will carry it out: eventlog intents cancel {intent_id}",
         "POSTPONED": f"To have it tried now: eventlog intents retry {intent_id}",
     }
     said = f"When you know how it ended: eventlog intents settle {intent_id} OK|ERROR"

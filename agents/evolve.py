@@ -76,8 +76,8 @@ def _attempted(run: RunState, fact: facts.IntentAttempted, _: int) -> None:
     intent.attempts = fact.attempt
 
 
-def _postponed(run: RunState, fact: facts.IntentPostponed, _: int) -> None:
-    """Between effectors; it may come behind an outcome that a person gave meanwhile."""
+def _nothing(run: RunState, fact: object, _: int) -> None:
+    """Between workers, effectors and people: no run depends on it."""
 
 
 def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
@@ -335,10 +335,6 @@ def _patched(run: RunState, fact: facts.Patched, _: int) -> None:
     run.turning(fact.seq, "patched").patches.add(fact.name)
 
 
-def _planned(run: RunState, fact: facts.SchedulePlanned, _: int) -> None:
-    """Stands on a schedule's own stream, which has no activations."""
-
-
 def _budget_reached(run: RunState, fact: facts.BudgetReached, _: int) -> None:
     activation = run.turning(fact.seq, "budget.reached")
     activation.refusals[fact.step] = fact
@@ -365,7 +361,9 @@ APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.ToolCallCached: _tool_cached,
     facts.IntentStaged: _staged,
     facts.IntentAttempted: _attempted,
-    facts.IntentPostponed: _postponed,
+    facts.IntentSigned: _nothing,
+    facts.IntentDistrusted: _nothing,
+    facts.IntentPostponed: _nothing,
     facts.IntentSettled: _settled,
     facts.TimerArmed: _armed,
     facts.TimerFired: _fired,
@@ -388,7 +386,7 @@ APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.ActivationFailed: _failed,
     facts.InputRedriven: _redriven,
     facts.StreamBlocked: _blocked,
-    facts.SchedulePlanned: _planned,
+    facts.SchedulePlanned: _nothing,
 }
 
 

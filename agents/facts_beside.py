@@ -1,4 +1,4 @@
-"""The runtime's events about what stands beside a turn: other aggregates and budgets.
+"""The runtime's events about what stands beside a turn: other aggregates, budgets, signatures.
 
 The rules of ``facts`` hold here too, and its readers find these names there.
 """
@@ -61,3 +61,27 @@ class BudgetRaised:
     per: str
     tokens: int
     picos: int
+
+
+@event("intent.signed", version=1)
+class IntentSigned:
+    """Who vouches for the intent staged just before, in the same append. Only where workers have keys; no run depends on it."""
+
+    intent_id: str
+    key_id: str
+    #: See ``signing``: over the stream, and the schema and bytes of ``intent.staged``.
+    signature: bytes
+
+
+@event("intent.distrusted", version=1)
+class IntentDistrusted:
+    """An intent that is not authentic: nothing was attempted, it has no outcome, and no effector looks at it again."""
+
+    intent_id: str
+    why: str
+    effector: str
+    #: What was found, as it is on the log.
+    schema: int
+    payload: bytes
+    key_id: str = ""
+    signature: bytes = b""

@@ -31,11 +31,14 @@ from .queues import EFFECTS, TURNS
 STAGED: Final = "STAGED"
 ATTEMPTED: Final = "ATTEMPTED"
 POSTPONED: Final = "POSTPONED"
-OPEN: Final = (STAGED, ATTEMPTED, POSTPONED)
-"""How an intent without an outcome stands: nobody attempted it; an attempt's end is not recorded; it waits for its next attempt."""
+DISTRUSTED: Final = "DISTRUSTED"
+OPEN: Final = (STAGED, ATTEMPTED, POSTPONED, DISTRUSTED)
+"""How an intent without an outcome stands: nobody attempted it; an attempt's end is not recorded; it waits for its next attempt;
+it is not authentic, and no effector will touch it.
+"""
 STANDINGS: Final = (*OPEN, *STATUSES)
 _SIGNAL: Final = "intent.resolved:"
-_SCANNED: Final = ("intent.staged", "intent.attempted", "intent.postponed", "intent.settled", "signal.received")
+_SCANNED: Final = ("intent.staged", "intent.attempted", "intent.postponed", "intent.settled", "intent.distrusted", "signal.received")
 _LEASE: Final = 30 * SECOND
 
 
@@ -65,6 +68,7 @@ class Standing:
     correlation: bytes | None
     attempts: int = 0
     postponed: facts.IntentPostponed | None = None
+    distrusted: facts.IntentDistrusted | None = None
     settled: facts.IntentSettled | None = None
     settled_at: Micros = 0
     resolution: Resolution | None = None
@@ -74,6 +78,8 @@ class Standing:
         """One of ``STANDINGS``."""
         if self.settled is not None:
             return self.settled.status
+        if self.distrusted is not None:
+            return DISTRUSTED
         if self.attempts == 0:
             return STAGED
         return POSTPONED if self.postponed is not None and self.postponed.attempt == self.attempts else ATTEMPTED
@@ -129,6 +135,8 @@ def _take(found: dict[tuple[str, str], Standing], event: StoredEvent, fact: Any,
         known.attempts = max(known.attempts, fact.attempt)
     elif isinstance(fact, facts.IntentPostponed):
         known.postponed = fact
+    elif isinstance(fact, facts.IntentDistrusted):
+        known.distrusted = fact
     elif isinstance(fact, facts.IntentSettled):
         known.settled, known.settled_at = fact, event.recorded_at
     elif known.settled is not None and (resolution := _resolution(fact, event.recorded_at)) is not None:
@@ -189,6 +197,8 @@ def _why_no_retry(found: Standing) -> str:
         return f"intent {intent_id} was not attempted yet; it is in line, and there is nothing to try again."
     if status == ATTEMPTED:
         return f"attempt {found.attempts} of intent {intent_id} is under way, or was interrupted and is taken up by the next effector."
+    if status == DISTRUSTED:
+        return f"intent {intent_id} is not authentic; nobody may carry it out, and its agent may stage it anew, signed."
     if status == UNKNOWN:
         return (
             f"intent {intent_id} was reported UNKNOWN, and its agent may have acted on that. Find out whether it happened and say so: "

@@ -24,6 +24,7 @@ from .errors import HistoryWarning
 from .firing import Schedules
 from .lanes import Lane
 from .leasing import beat, between_beats, in_thread
+from .signing import KeyRing
 from .streams import Folder, StreamState
 from .turns import Boundary, Turns, no_boundary
 
@@ -60,13 +61,14 @@ class Worker:
         committer: Committer,
         settings: WorkerSettings | None = None,
         new_id: IdMaker | None = None,
+        keys: KeyRing | None = None,
         boundary: Boundary = no_boundary,
         on_error: Callable[[str, BaseException], None] = lambda doing, problem: None,
     ) -> None:
         self.settings = settings or WorkerSettings()
         self._app, self._log, self._owner = app, log, owner
         self._folders = {name: Folder(each) for name, each in app.definitions.items()}
-        appends = Appends(app.codec, new_id or id_maker(log.clock))
+        appends = Appends(app.codec, new_id or id_maker(log.clock), keys)
         self._turns = Turns(app, log.clock, appends, self._folders, boundary, self.settings.snapshot_every, self.settings.warn_history, self._grown)
         self._committer = committer
         self._seconds = {name: each.turn_timeout.total_seconds() for name, each in app.agents.items()}

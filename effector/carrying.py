@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ..agents.committer import Committer
 from ..agents.queues import TURNS
+from ..agents.signing import Verifier
 from ..agents.tools import Tool, ToolSet
 from ..eventlog.clock import Clock
 from ..eventlog.codec import Codec
@@ -45,7 +46,9 @@ class Carrying:
         boundary: Callable[[str, str], None],
         on_error: Callable[[str, BaseException], None],
         watching: Watching,
+        verifier: Verifier | None = None,
     ) -> None:
+        self._verifier = verifier
         self._codec, self._tools, self._clock, self._owner, self._committer = codec, tools, clock, owner, committer
         self._counts, self._limits, self._boundary, self._on_error, self._watching = counts, limits, boundary, on_error, watching
         #: Calls of users' code under way: whose, and when its time is up.
@@ -57,7 +60,11 @@ class Carrying:
     async def carry_out(self, claim: Claim, pending: Pending, place: Place) -> bool:
         """One intent, to its outcome; false when it was only put off, on record, to be tried again."""
         tool = self._tools.get(pending.intent.tool)
-        outcome = phases.verify(pending) or phases.refuse_expired(pending, tool, self._clock())
+        objection = phases.verify(pending, self._verifier)
+        if objection is not None:
+            await self._distrust(claim, pending, objection)
+            return True
+        outcome = phases.refuse_expired(pending, tool, self._clock())
         if outcome is None:
             fit = phases.refuse_unfit(pending, self._tools, self._codec)
             if isinstance(fit, phases.Outcome):
@@ -109,6 +116,12 @@ class Carrying:
         self._counts.postponed += 1
         self._watching.postponed(pending, outcome)
         self._boundary("postponed", claim.name)
+
+    async def _distrust(self, claim: Claim, pending: Pending, why: str) -> None:
+        await self._append(claim, pending, phases.distrusted_event(self._codec, pending, why, self._owner), ())
+        self._counts.distrusted += 1
+        self._watching.distrusted(pending, why)
+        self._boundary("distrusted", claim.name)
 
     async def _settle(self, claim: Claim, pending: Pending, outcome: phases.Outcome) -> None:
         event = phases.settled_event(self._codec, pending, outcome, self._owner)

@@ -9,6 +9,7 @@ import click
 from ..eventlog.console import app_argument, json_option, log_option
 
 if TYPE_CHECKING:
+    from ..agents.signing import KeyRing
     from .crash import Boundary
 
 
@@ -23,6 +24,17 @@ def _crash(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
         raise click.BadParameter(str(problem), ctx, parameter) from problem
 
 
+def _keys(ctx: click.Context, parameter: click.Parameter, value: str | None) -> KeyRing | None:
+    if not value:
+        return None
+    from ..agents.signing import KeyRing, KeysRefused
+
+    try:
+        return KeyRing.read(value)
+    except KeysRefused as problem:
+        raise click.BadParameter(str(problem), ctx, parameter) from problem
+
+
 crash_option = click.option("--crash-at", "crash", hidden=True, envvar="EVENTLOG_CRASH_AT", callback=_crash, help="See effector/crash.py.")
 """For every command that serves."""
 
@@ -32,6 +44,15 @@ def _serving(command: Any) -> Any:
     for option in (
         crash_option,
         json_option,
+        click.option(
+            "--signing-keys",
+            "keys",
+            metavar="REFERENCE",
+            envvar="EVENTLOG_SIGNING_KEYS",
+            show_envvar=True,
+            callback=_keys,
+            help="Sign every intent: env:NAME or file:/path, where the key ring is. Never the keys themselves.",
+        ),
         click.option(
             "--poll-ms", metavar="N", type=click.IntRange(1, 60_000), default=50, show_default=True, help="How often to look for what others appended."
         ),
@@ -50,6 +71,15 @@ def _serving(command: Any) -> Any:
 @click.command()
 @_serving
 @click.option("--input", "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Inputs to take in: JSON lines, plain or gzip.")
+@click.option(
+    "--verify-intents",
+    "verify",
+    type=click.Choice(["off", "permissive", "require"]),
+    default="off",
+    envvar="EVENTLOG_VERIFY_INTENTS",
+    show_envvar=True,
+    help="Before an effect: permissive refuses wrong signatures, require missing ones too.  [default: off]",
+)
 def run(**options: Any) -> int:
     """Run an app: worker and effector in one process.
 
@@ -61,6 +91,8 @@ def run(**options: Any) -> int:
     """
     from .serving import Serving
 
+    if options["verify"] != "off" and options["keys"] is None:
+        raise click.UsageError(f"--verify-intents {options['verify']} needs keys to verify with: --signing-keys env:NAME or file:/path")
     return Serving(with_effector=True, create=True, **options).run()
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from ..agents.committer import Committer
 from ..agents.leasing import beat, between_beats, in_thread
 from ..agents.queues import CHECKPOINT, EFFECTS
+from ..agents.signing import Verifier
 from ..agents.tools import ToolSet
 from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
@@ -54,6 +55,7 @@ class Effector:
         boundary: Callable[[str, str], None] = lambda name, stream: None,
         on_error: Callable[[str, BaseException], None] = lambda doing, problem: None,
         watching: Watching | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         self.settings = settings or EffectorSettings()
         self.counts = Counts()
@@ -72,6 +74,7 @@ class Effector:
             boundary=boundary,
             on_error=on_error,
             watching=self._watching,
+            verifier=verifier,
         )
         # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
         self._categories = tuple(sorted(set(categories)))

@@ -77,6 +77,9 @@ class LogLines(Watching):
         tell = self._log.info if outcome.status == "OK" else self._log.warning
         tell("settled", **of(pending), status=outcome.status, **failure)
 
+    def distrusted(self, pending: Pending, why: str) -> None:
+        self._log.error("intent is not authentic", **of(pending), reason=why)
+
     def refused(self, pending: Pending, outcome: Outcome) -> None:
         self._log.warning("settlement refused", **of(pending), status=outcome.status, reason="it had an outcome already")
 

@@ -30,6 +30,8 @@ class Counts:
     attempts: int = 0
     #: Attempts that failed and are made again.
     postponed: int = 0
+    #: Intents that were not authentic: nothing was done about them.
+    distrusted: int = 0
     settled: int = 0
     by_status: dict[str, int] = attrs.field(factory=dict)
     #: Settlements that came second and were refused (S-6.2).

@@ -49,6 +49,7 @@ class Metrics(Watching):
         self._waits = histogram("settle_seconds", "From an intent's staging to its outcome", "tool")
         self._lost = counter("leases_lost", "Keys that went to another replica while this one still held them for its own")
         self._refused = counter("settlements_refused", "Outcomes refused: the intent had one, or the lease was lost", "reason")
+        self._distrusted = counter("intents_distrusted", "Intents that were not authentic: nothing was done about them")
         self._busy = counter("busy", "Times that a key was found held by another replica")
         self._handed_back = counter("handed_back", "Keys handed back")
         self._abandoned = counter("tools_abandoned", "Calls left alone because the tool was deaf to its timeout", "tool")
@@ -93,6 +94,9 @@ class Metrics(Watching):
         tool = self._tool(pending)
         self._outcomes.labels(tool, outcome.status).inc()
         self._waits.labels(tool).observe(max(0.0, (self._clock() - pending.staged_at) / SECOND))
+
+    def distrusted(self, pending: Pending, why: str) -> None:
+        self._distrusted.inc()
 
     def postponed(self, pending: Pending, outcome: Outcome) -> None:
         self._postponed.labels(self._tool(pending)).inc()

@@ -11,11 +11,12 @@ from typing import Any, Final
 import attrs
 
 from ..agents import facts
+from ..agents.signing import Signature
 from ..eventlog.codec import Codec
 from ..eventlog.errors import Undecodable
 from ..eventlog.events import StoredEvent
 
-TYPES: Final = ("intent.staged", "intent.attempted", "intent.postponed", "intent.settled")
+TYPES: Final = ("intent.staged", "intent.signed", "intent.attempted", "intent.postponed", "intent.settled", "intent.distrusted")
 """The event types an outbox is made of."""
 
 
@@ -34,6 +35,11 @@ class Pending:
     staged_at: int = 0
     #: How the attempts ended that were seen to fail in a way that may heal: attempt → what is known of it.
     postponed: dict[int, facts.IntentPostponed] = attrs.field(factory=dict)
+
+    #: ``intent`` as it is stored: what a signature is of.
+    schema: int = 0
+    data: bytes = b""
+    signature: Signature | None = None
 
     @property
     def unseen(self) -> int:
@@ -80,7 +86,9 @@ class Outbox:
             self.blocked[event.stream] = str(fact)
             return
         if isinstance(fact, facts.IntentStaged):
-            pending = Pending(event.stream, event.position, event.event_id, event.correlation, fact, staged_at=event.recorded_at)
+            pending = Pending(
+                event.stream, event.position, event.event_id, event.correlation, fact, staged_at=event.recorded_at, schema=event.schema, data=event.data
+            )
             self._by_id[fact.intent_id] = pending
             self._lanes.setdefault(event.stream, {})[fact.intent_id] = pending
             self._open[event.position] = fact.intent_id
@@ -93,7 +101,11 @@ class Outbox:
             if known is not None:
                 known.attempts = max(known.attempts, fact.attempt)
                 known.postponed[fact.attempt] = fact
-        elif isinstance(fact, facts.IntentSettled):
+        elif isinstance(fact, facts.IntentSigned):
+            known = self._by_id.get(fact.intent_id)
+            if known is not None and known.stream == event.stream and known.signature is None:  # the one in the staging append
+                known.signature = Signature(fact.key_id, fact.signature)
+        elif isinstance(fact, facts.IntentSettled | facts.IntentDistrusted):
             self.settled(fact.intent_id)
 
     def settled(self, intent_id: str) -> None:

@@ -32,6 +32,7 @@ from ..agents import facts
 from ..agents.errors import ArgumentRefused
 from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, fact_id, settlement_event_id
 from ..agents.reading import is_cancelled
+from ..agents.signing import Signature, Verifier
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
 from ..eventlog.clock import Micros, to_datetime
 from ..eventlog.codec import Codec
@@ -57,9 +58,9 @@ class Outcome:
     retry_after: timedelta | None = None
 
 
-def verify(pending: Pending) -> Outcome | None:
-    """Authenticity, decided first (S-6.8). Intents read from our own log are authentic: it is the log that vouches."""
-    return None
+def verify(pending: Pending, verifier: Verifier | None = None) -> str | None:
+    """Authenticity, decided first (S-6.8): why nothing may be done about the intent, or ``None``. Without a verifier the log vouches."""
+    return verifier.objection(pending.signature, pending.stream, pending.schema, pending.data) if verifier is not None else None
 
 
 def refuse_expired(pending: Pending, tool: Tool | None, now: Micros) -> Outcome | None:
@@ -192,6 +193,14 @@ def attempted_event(codec: Codec, pending: Pending, effector: str, token: int) -
     """The attempt that is about to be made."""
     fact = facts.IntentAttempted(pending.intent.intent_id, pending.attempts + 1, effector, token)
     event_id = attempt_event_id(fact.intent_id, fact.attempt)
+    return codec.stage(fact, event_id=event_id, correlation=pending.correlation, causation=pending.event_id)
+
+
+def distrusted_event(codec: Codec, pending: Pending, why: str, effector: str) -> NewEvent:
+    """An intent that is not authentic, set aside with its bytes: no attempt, no outcome."""
+    signature = pending.signature or Signature("", b"")
+    fact = facts.IntentDistrusted(pending.intent.intent_id, why, effector, pending.schema, pending.data, signature.key_id, signature.signature)
+    event_id = fact_id("distrusted", pending.event_id.hex())
     return codec.stage(fact, event_id=event_id, correlation=pending.correlation, causation=pending.event_id)
 
 

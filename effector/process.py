@@ -18,6 +18,7 @@ from ..agents.appends import TURNS
 from ..agents.committer import Committer
 from ..agents.errors import InputRefused
 from ..agents.sending import Receipt, deliver
+from ..agents.signing import KeyRing, Verifier
 from ..agents.worker import Worker, WorkerSettings
 from ..eventlog.errors import LogUnavailable
 from ..eventlog.events import NewEvent
@@ -69,6 +70,9 @@ class Process:
     with_worker: bool = True
     with_effector: bool = True
     outage: Outage = attrs.field(factory=Outage)
+    #: Signs what the worker stages.
+    keys: KeyRing | None = None
+    verifier: Verifier | None = None
     progress: Progress = attrs.field(factory=Progress)
     _stop: asyncio.Event | None = None
     _worker: Worker = attrs.field(init=False)
@@ -95,7 +99,14 @@ class Process:
         evict_dead(self.log)
         committer = Committer(self.log, after_commit=self._committed)
         self._worker = Worker(
-            self.app, self.log, owner=self.owner, committer=committer, settings=self.worker_settings, boundary=self.boundary, on_error=self._trouble
+            self.app,
+            self.log,
+            owner=self.owner,
+            committer=committer,
+            settings=self.worker_settings,
+            keys=self.keys,
+            boundary=self.boundary,
+            on_error=self._trouble,
         )
         self._effector = Effector(
             self.app.codec,
@@ -107,6 +118,7 @@ class Process:
             settings=self.effector_settings,
             boundary=self.boundary,
             on_error=self._trouble,
+            verifier=self.verifier,
         )
         parts = [asyncio.create_task(part.run()) for part, wanted in ((self._worker, self.with_worker), (self._effector, self.with_effector)) if wanted]
         stopping = asyncio.create_task(self._stop.wait())

@@ -23,6 +23,7 @@ import attrs
 import click
 
 from ..agents.committer import Committer
+from ..agents.signing import KeyRing, KeysRefused, verifier
 from ..agents.tuning import tune_for_serving
 from ..eventlog.clock import MILLISECOND
 from ..eventlog.console import INTERRUPTED, OK, CouldNot, masked
@@ -83,11 +84,14 @@ def prepare(given: Mapping[str, str | None]) -> tuple[Settings, Registry, EventL
 
 
 def _not_there(settings: Settings) -> Iterator[str]:
-    """What is asked for and not installed."""
+    """What is asked for and not there."""
     if not settings.from_log:
         yield f"{named('intents_from')}: no source here understands {settings.intents_from}; it must be eventlog: or eventlog:URL"
-    if settings.verify_intents != "off":
-        yield f"{named('verify_intents')}: intents on the log carry no signatures that this version verifies; it must be off"
+    if settings.signing_keys:
+        try:
+            KeyRing.read(settings.signing_keys)
+        except KeysRefused as problem:
+            yield f"{named('signing_keys')}: {problem}"
     if settings.traces == "otlp":
         try:
             import opentelemetry.exporter.otlp.proto.http
@@ -148,6 +152,7 @@ class Replica:
             boundary=self.boundary,
             on_error=log_lines.trouble,
             watching=Everyone(watching),
+            verifier=verifier(self.settings.verify_intents, KeyRing.read(self.settings.signing_keys) if self.settings.signing_keys else None),
         )
         health = HealthServer(lambda: supervisor.report() | effector.report(), None)
         if metrics is not None:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from ..agents.loading import load_app
+from ..agents.signing import OFF, KeyRing, verifier
 from ..agents.tuning import tune_for_serving
 from ..agents.worker import WorkerSettings
 from ..eventlog.clock import MILLISECOND
@@ -66,6 +67,8 @@ class Serving:
     path: str | None
     with_effector: bool
     create: bool
+    keys: KeyRing | None = None
+    verify: str = OFF
     _boundaries: Counter[str] = attrs.field(factory=Counter, init=False)
     _signal: int = attrs.field(default=0, init=False)
     _troubles: dict[str, float] = attrs.field(factory=dict, init=False)
@@ -115,6 +118,8 @@ class Serving:
             boundary=self._boundary,
             on_error=self._trouble,
             with_effector=self.with_effector,
+            keys=self.keys,
+            verifier=verifier(self.verify, self.keys),
             outage=Outage(apart=30.0 + 2 * self.lease_ms / 1000),
         )
 

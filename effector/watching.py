@@ -38,6 +38,9 @@ class Watching:
     def settled(self, pending: Pending, outcome: Outcome) -> None:
         """The outcome is recorded."""
 
+    def distrusted(self, pending: Pending, why: str) -> None:
+        """The intent is not authentic; nothing was done about it, and that is recorded."""
+
     def waiting(self, reasons: Mapping[str, int]) -> None:
         """Keys that wait, by what keeps them: an unknown tool that is held, a back-off, a limit of the tool. About once a second."""
 
@@ -97,6 +100,10 @@ class Everyone(Watching):
     def settled(self, pending: Pending, outcome: Outcome) -> None:
         for each in self._listeners:
             each.settled(pending, outcome)
+
+    def distrusted(self, pending: Pending, why: str) -> None:
+        for each in self._listeners:
+            each.distrusted(pending, why)
 
     def refused(self, pending: Pending, outcome: Outcome) -> None:
         for each in self._listeners:

@@ -31,6 +31,7 @@ _COLOURS: Final[dict[type, str]] = {
     facts.ToolCallCached: "magenta",
     facts.IntentStaged: "blue",
     facts.IntentAttempted: "blue",
+    facts.IntentDistrusted: "red",
     facts.IntentPostponed: "yellow",
     facts.IntentSettled: "blue",
     facts.Completed: "green",

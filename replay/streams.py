@@ -36,6 +36,7 @@ _ENTRIES: Final = {"model": "model_call.cached", "read": "tool_call.cached", "lo
 _CLOSING: Final = frozenset({"activation.suspended", "activation.completed", "activation.continued"})
 _STAGED_STEPS: Final = frozenset({"intent.staged", "timer.armed"})
 _FAILED: Final = "activation.failed"
+_SIGNED: Final = "intent.signed"
 _RUNNABLE: Final = frozenset({ActivationState.QUEUED, ActivationState.RESUMABLE})
 _MOST_NOTES: Final = 20
 
@@ -88,6 +89,9 @@ class _Walk:
         kind = row[1]
         if kind in _ARRIVALS and not (kind == "intent.settled" and is_withdrawal(self._decode(row))):
             self._arrival(row)
+        elif kind == _SIGNED:  # by whoever had keys then; a replay decides without
+            if not self.group:
+                self.folder.fold(self.state, (row,))
         elif kind in _JOURNAL:
             self._entry(row)
         elif kind == _FAILED:

@@ -127,6 +127,14 @@ def _attempted(telling: Telling, event: facts.IntentAttempted, at: Micros) -> st
     return f"{telling.name(event.intent_id)}  attempt {event.attempt} by {one_line(event.effector, _VALUE)}"
 
 
+def _signed(telling: Telling, event: facts.IntentSigned, at: Micros) -> str:
+    return f"{telling.name(event.intent_id)}  with key {one_line(event.key_id, _VALUE)}"
+
+
+def _distrusted(telling: Telling, event: facts.IntentDistrusted, at: Micros) -> str:
+    return f"{telling.name(event.intent_id)}  by {one_line(event.effector, _VALUE)}: {one_line(event.why, _VALUE)}"
+
+
 def _postponed(telling: Telling, event: facts.IntentPostponed, at: Micros) -> str:
     return f"{telling.name(event.intent_id)}  attempt {event.attempt} failed  again from {_clock(event.retry_at, at)}  {_failure(event.failure)}"
 
@@ -258,6 +266,8 @@ _TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
     facts.ToolCallCached: _read,
     facts.IntentStaged: _staged,
     facts.IntentAttempted: _attempted,
+    facts.IntentSigned: _signed,
+    facts.IntentDistrusted: _distrusted,
     facts.IntentPostponed: _postponed,
     facts.IntentSettled: _settled,
     facts.TimerArmed: _armed,

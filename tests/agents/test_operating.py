@@ -12,7 +12,7 @@ from intentlog.agents.app import runtime_codec
 from intentlog.agents.errors import InputRefused, RequestRefused
 from intentlog.agents.evolve import take
 from intentlog.agents.intents import STATUSES, attempt_event_id, fact_id, settlement_event_id
-from intentlog.agents.operating import STANDINGS, Changed, cancel, resolved_signal, retry, settle, standing, standings
+from intentlog.agents.operating import OPEN, STANDINGS, Changed, cancel, resolved_signal, retry, settle, standing, standings
 from intentlog.agents.queues import EFFECTS, TURNS
 from intentlog.agents.run import RunState
 from intentlog.eventlog.clock import SECOND
@@ -48,6 +48,10 @@ def attempt(log: EventLog, number: int = 1, intent_id: str = "x") -> None:
 def postpone(log: EventLog, number: int = 1) -> None:
     failure = facts.Failure("Busy", "later")
     record(log, facts.IntentPostponed("x", number, failure, log.clock() + 600 * SECOND, "e"), fact_id("postponed", "x", number))
+
+
+def distrust(log: EventLog) -> None:
+    record(log, facts.IntentDistrusted("x", "it is not signed", "e", 1, b"bytes"))
 
 
 def end(log: EventLog, status: str, attempts: int = 1) -> None:
@@ -88,7 +92,7 @@ def settle_ok(log: EventLog, intent_id: str, **named: Any) -> Changed:
     return settle(log, intent_id, "OK", **named)
 
 
-STANDING: dict[str, list[Callable[[EventLog], None]]] = {"STAGED": [], "ATTEMPTED": [attempt], "POSTPONED": [attempt, postpone]}
+STANDING: dict[str, list[Callable[[EventLog], None]]] = {"STAGED": [], "ATTEMPTED": [attempt], "POSTPONED": [attempt, postpone], "DISTRUSTED": [distrust]}
 STANDING |= {status: [attempt, ended(status)] for status in STATUSES}
 CHANGES = [retry, cancel, settle_ok]
 
@@ -99,7 +103,7 @@ def test_every_intent_stands_as_the_log_says_and_those_that_need_somebody_are_fo
     for happens in STANDING[status]:
         happens(log)
     assert [status] == [each.status for each in standings(log, settled=True)]
-    needs = status in ("STAGED", "ATTEMPTED", "POSTPONED", "UNKNOWN")
+    needs = status in (*OPEN, "UNKNOWN")
     assert (["x"] if needs else []) == [each.intent.intent_id for each in standings(log)]
     assert needs == standing(log, "x").needs_somebody
 
@@ -148,6 +152,12 @@ def fold_settled(log: EventLog) -> facts.IntentSettled | None:
     return fold(log).intents["x"].settled
 
 
+def test_what_nobody_may_carry_out_is_taken_back_so_that_its_agent_hears(log):
+    stage(log)
+    distrust(log)
+    assert ("CANCELLED", True) == (cancel(log, "x", by="ada", patience=0.0).intent.status, due(log))
+
+
 def test_taking_back_twice_changes_nothing(log):
     stage(log)
     cancel(log, "x", by="ada", patience=0.0)
@@ -158,7 +168,7 @@ def test_taking_back_twice_changes_nothing(log):
     assert before == written(log)
 
 
-@pytest.mark.parametrize("status", [each for each in STANDINGS if each != "STAGED"])
+@pytest.mark.parametrize("status", [each for each in STANDINGS if each not in ("STAGED", "DISTRUSTED")])
 def test_what_was_begun_or_ended_cannot_be_taken_back(log, status):
     stage(log)
     for happens in STANDING[status]:
@@ -202,7 +212,7 @@ def test_nothing_else_is_tried_again(log, status):
 # ── saying how it ended ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("status", ["STAGED", "ATTEMPTED", "POSTPONED"])
+@pytest.mark.parametrize("status", OPEN)
 @pytest.mark.parametrize(("told", "value"), [("OK", {"id": "re_91"}), ("ERROR", None)])
 def test_how_an_open_intent_ended_is_its_outcome(log, status, told, value):
     stage(log)

@@ -1,0 +1,157 @@
+"""Signatures of staged intents: who may stage what an effector carries out. HMAC-SHA256 over the bytes that are on the log.
+
+A worker with keys appends ``intent.signed`` directly behind each ``intent.staged``, in the same append. The signature covers the
+stream, the schema and the payload's bytes as they are stored, and the payload holds the intent's id: neither another stream
+nor another intent can use it. A key ring is rotated in three steps: add the new key behind the old one everywhere, put it
+first where intents are staged, take the old one out when nothing that it signed is open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from .errors import AgentError
+
+OFF: Final = "off"
+PERMISSIVE: Final = "permissive"
+REQUIRE: Final = "require"
+VERIFYING: Final = (OFF, PERMISSIVE, REQUIRE)
+"""Nobody looks; wrong signatures are refused; missing ones are, too."""
+_LEAST: Final = 32
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_INTENT: Final = b"intentlog.intent.v1"
+
+
+class KeysRefused(AgentError):
+    """A key ring that cannot be used. Says where it came from and what is wrong, never a secret."""
+
+
+@attrs.frozen
+class Signature:
+    """A signature and the id of the key it was made with."""
+
+    key_id: str
+    signature: bytes
+
+
+class KeyRing:
+    """Secrets by id. The first one signs; all of them verify. Shows ids only, whoever prints it."""
+
+    def __init__(self, keys: Mapping[str, bytes], *, source: str = "the key ring") -> None:
+        """``keys``: id → secret, the signing key first. Raises ``KeysRefused``; ``source`` names the ring in it."""
+        if not keys:
+            raise KeysRefused(f"{source} holds no key; a line is ID:HEX, for example one made with: openssl rand -hex 32")
+        for number, (key_id, secret) in enumerate(keys.items(), 1):
+            if not _ID.fullmatch(key_id):  # it may be a secret in the wrong place: not shown
+                raise KeysRefused(f"{source}, key {number}: its id must be up to 64 letters, digits, '_', '.' and '-'")
+            if len(secret) < _LEAST:
+                raise KeysRefused(f"{source}, key {number} ({key_id}): its secret has {len(secret)} bytes and must have {_LEAST} or more")
+        self._keys = dict(keys)
+        self.signing_id = next(iter(keys))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the keys, the signing one first."""
+        return tuple(self._keys)
+
+    def __repr__(self) -> str:
+        return f"KeyRing({', '.join(self._keys)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a key ring is not pickled: its secrets would go with it")
+
+    @classmethod
+    def read(cls, reference: str, environment: Mapping[str, str] | None = None) -> KeyRing:
+        """The ring that ``env:NAME`` or ``file:/path`` holds: ``ID:HEX`` a line (or between blanks), the signing key first.
+
+        Lines that begin with ``#`` are remarks. Raises ``KeysRefused``.
+        """
+        kind, _, where = reference.partition(":")
+        if kind not in ("env", "file") or not where:  # it may be a secret: not shown
+            raise KeysRefused("signing keys are named by a reference, env:NAME or file:/path, never given themselves")
+        if kind == "env":
+            found = (os.environ if environment is None else environment).get(where)
+            if found is None:
+                raise KeysRefused(f"{reference}: there is no environment variable {where}")
+            return cls.parse(found, source=reference)
+        try:
+            text = Path(where).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise KeysRefused(f"{reference} cannot be read: {getattr(problem, 'strerror', None) or 'it is no text'}") from None
+        return cls.parse(text, source=reference)
+
+    @classmethod
+    def parse(cls, text: str, *, source: str = "the key ring") -> KeyRing:
+        """The ring of ``ID:HEX`` entries. Raises ``KeysRefused``, naming the entry by its number alone."""
+        keys: dict[str, bytes] = {}
+        lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+        for number, entry in enumerate(" ".join(lines).split(), 1):
+            key_id, separator, digits = entry.partition(":")
+            try:
+                secret = bytes.fromhex(digits)
+            except ValueError:
+                separator = ""
+            if not separator:
+                raise KeysRefused(f"{source}, key {number}: an entry is ID:HEX, the secret as hexadecimal digits") from None
+            if key_id in keys:
+                raise KeysRefused(f"{source}, key {number}: its id is used twice; a retired id is not used again")
+            keys[key_id] = secret
+        return cls(keys, source=source)
+
+    def sign_intent(self, stream: str, schema: int, payload: bytes) -> Signature:
+        """The signature of an ``intent.staged`` by the ring's first key. ``payload``: its bytes as they are stored."""
+        return Signature(self.signing_id, _mac(self._keys[self.signing_id], _INTENT, _parts(stream, schema, payload)))
+
+    def verify_intent(self, signature: Signature, stream: str, schema: int, payload: bytes) -> str | None:
+        """Why ``signature`` is not one by these keys of exactly this, without any secret; ``None`` when it is. In constant time."""
+        secret = self._keys.get(signature.key_id)
+        if secret is None:
+            return f"it is signed with the key {signature.key_id!r:.80}, which is not in the ring ({', '.join(self._keys)})"
+        if not hmac.compare_digest(_mac(secret, _INTENT, _parts(stream, schema, payload)), signature.signature):
+            return f"its signature with the key {signature.key_id} is not one of these bytes on this stream"
+        return None
+
+
+def _parts(stream: str, schema: int, payload: bytes) -> tuple[bytes, ...]:
+    return stream.encode("utf-8", "surrogatepass"), str(schema).encode(), payload
+
+
+def _mac(secret: bytes, purpose: bytes, parts: Iterable[bytes]) -> bytes:
+    """Each part behind its length, so that no two different lists read the same."""
+    mac = hmac.new(secret, purpose, hashlib.sha256)
+    for part in parts:
+        mac.update(b"%d:" % len(part))
+        mac.update(part)
+    return mac.digest()
+
+
+@attrs.frozen
+class Verifier:
+    """How an effector looks at signatures of intents."""
+
+    #: ``permissive`` refuses wrong ones, ``require`` missing ones too.
+    mode: str = attrs.field(validator=attrs.validators.in_((PERMISSIVE, REQUIRE)))
+    keys: KeyRing
+
+    def objection(self, signature: Signature | None, stream: str, schema: int, payload: bytes) -> str | None:
+        """Why nothing may be done about this intent, or ``None``."""
+        if signature is None:
+            return "it is not signed" if self.mode == REQUIRE else None
+        return self.keys.verify_intent(signature, stream, schema, payload)
+
+
+def verifier(mode: str, keys: KeyRing | None) -> Verifier | None:
+    """What ``mode``, one of ``VERIFYING``, asks for; ``None`` for ``off``. Raises ``KeysRefused`` when there is nothing to verify with."""
+    if mode == OFF:
+        return None
+    if keys is None:
+        raise KeysRefused(f"signatures cannot be verified ({mode}) without keys: give --signing-keys")
+    return Verifier(mode, keys)
