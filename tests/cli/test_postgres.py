@@ -74,6 +74,7 @@ def test_every_command_finds_the_log_by_its_environment(log, shop):
         ("stats",),
         ("dead-letters", "list"),
         ("approvals", "list"),
+        ("intents", "list"),
         ("projections", "list"),
         ("signal", "notes", "eve", "hello"),
         ("grants", "--reader", "ann"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from intentlog.eventlog.events import StoredEvent
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.testing.maker import event
+from tests.cli.conftest import eventually
 from tests.eventlog.postgres.shop import call, done, make_shop, run_shop, told
 from tests.services.postgres import PostgresServer, binaries
 
@@ -105,3 +107,22 @@ def test_a_physical_copy_needs_nothing(old):
         assert seen == views_of(copied)
         assert not told("init", "--log", copied)[0]["made"]
         goes_on(copied, before)
+
+
+def test_neither_a_dump_nor_an_index_that_is_being_made_holds_a_tail_back(postgres_url):
+    with closing(open_log(postgres_url)) as log, psycopg.connect(postgres_url) as dump, psycopg.connect(postgres_url, autocommit=True) as maker:
+        log.append("a-1", [event()], -1)
+        dump.isolation_level, dump.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
+        dump.execute("SELECT count(*) FROM intentlog.events")
+        # It waits for the dump, whose snapshot is older.
+        making = threading.Thread(target=maker.execute, args=("CREATE INDEX CONCURRENTLY mine ON intentlog.events (type)",))
+        making.start()
+        with psycopg.connect(postgres_url, autocommit=True) as looking:
+            waits = b"SELECT 1 FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONC%' AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()"
+            eventually(lambda: looking.execute(waits).fetchone() is not None)
+        ((written,),) = log.append("b-1", [event()], -1).positions
+        assert written == log.last_position()
+        assert making.is_alive()
+        dump.rollback()
+        making.join(30)
+        assert not making.is_alive()

@@ -127,6 +127,7 @@ def test_a_reader_looks_with_every_command_and_writes_with_none(roles, tmp_path,
         ("stats",),
         ("dead-letters", "list"),
         ("approvals", "list"),
+        ("intents", "list"),
         ("projections", "list"),
         ("projections", "lag"),
     ):
