@@ -13,7 +13,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final, TypeAlias
 
 from ..eventlog.errors import LogUnavailable
-from ..eventlog.log import AppendRequest, EventLog, Outcome
+from ..eventlog.log import Appended, AppendRequest, EventLog, Outcome
 
 _MOST: Final = 256
 """Requests in one commit."""
@@ -38,6 +38,8 @@ class Committer:
         self._waiting: list[Done] = []
         self._busy = False
         self._called = False
+        #: The highest position this committer has been told of.
+        self.reached = 0
         self._cohort = _COHORT if log.served else _MOST
         #: Where commits are made: a thread of its own unless given, so that one commit waits for no other work.
         self._thread = thread or ThreadPoolExecutor(1, thread_name_prefix="commit")
@@ -115,6 +117,9 @@ class Committer:
             for done in waiting:
                 done(None, problem)
             return
+        for outcome in outcomes:
+            if isinstance(outcome, Appended):
+                self.reached = max(self.reached, *(positions[-1] for positions in outcome.positions if positions), 0)
         for done, outcome in zip(waiting, outcomes, strict=True):
             done(outcome, None)
         if self._after_commit is not None:

@@ -21,6 +21,7 @@ from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import Claim, EventLog
+from .ahead import ahead_of_tail
 from .carrying import Carrying
 from .choosing import Choosing
 from .keeping import APPENDS, PARTS, Keep, ended, patiently, pause, within
@@ -59,7 +60,7 @@ class Effector:
     ) -> None:
         self.settings = settings or EffectorSettings()
         self.counts = Counts()
-        self._codec, self._log, self._owner = codec, log, owner
+        self._codec, self._log, self._owner, self._committer = codec, log, owner, committer
         self._boundary, self._on_error, self._watching = boundary, on_error, watching or Watching()
         self._limits = Limits()
         self._choosing = Choosing(tools, log.clock, self._limits, hold_unknown=self.settings.hold_unknown)
@@ -194,6 +195,12 @@ class Effector:
             outbox.cursor = max(outbox.cursor, last)
             return outbox
 
+    async def _look_ahead(self, outbox: Outbox, streams: Iterable[str]) -> None:
+        """What was done to the intents of these streams that the tail may not show yet (see ``Outbox.learn``), in one visit."""
+        after = outbox.seen(streams)
+        for stream, told in (await in_thread(lambda: ahead_of_tail(self._log, outbox, after))).items():
+            outbox.learn(stream, told)
+
     async def _begin(self, outbox: Outbox) -> bool:
         """Claim keys that have intents, look again at what their last owners did, and start their lanes."""
         now = self._log.clock()
@@ -220,6 +227,7 @@ class Effector:
         # The last owner may have attempted or settled something between our reading and its letting go. Until that is
         # read no lane begins; when it cannot be, the keys stay claimed for the next round.
         await self._drain()
+        await self._look_ahead(outbox, self._fresh)
         fresh, self._fresh = self._fresh, {}
         for stream, claim in fresh.items():
             task = asyncio.create_task(self._lane(outbox, claim))
@@ -270,6 +278,7 @@ class Effector:
                     over = await self._carrying.carry_out(claim, pending, place)
                 except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
                     await self._drain()
+                    await self._look_ahead(outbox, [claim.name])
                     if outbox.first(claim.name) is pending:
                         raise
                     handed_back = True
@@ -382,4 +391,5 @@ class Effector:
     async def idle(self) -> bool:
         """Whether every intent on the log has its outcome."""
         outbox = await self._drain()
-        return not self._lanes and not outbox.streams()
+        # The tail may not show yet what this very process has committed.
+        return not self._lanes and not outbox.streams() and outbox.cursor >= self._committer.reached

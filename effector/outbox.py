@@ -6,6 +6,7 @@ Intents of one stream stand in the order in which they were staged, which is the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
@@ -68,6 +69,10 @@ class Outbox:
         self._by_id: dict[str, Pending] = {}
         self._lanes: dict[str, dict[str, Pending]] = {}
         self._open: dict[int, str] = {}
+        #: Version of the last event taken of each stream with open intents.
+        self._seen: dict[str, int] = {}
+        #: What streams told of intents that the tail has not told of yet, by intent id.
+        self._ahead: dict[str, list[StoredEvent]] = {}
         #: Streams with an event this code cannot read: stream → why. Their intents are left alone (S-8.3).
         self.blocked: dict[str, str] = {}
 
@@ -85,6 +90,14 @@ class Outbox:
         if isinstance(fact, Undecodable):
             self.blocked[event.stream] = str(fact)
             return
+        self._apply(event, fact)
+        if event.stream in self._lanes:
+            self._seen[event.stream] = event.version
+        if isinstance(fact, facts.IntentStaged):
+            for each in self._ahead.pop(fact.intent_id, ()):
+                self._apply(each, self.read(each))
+
+    def _apply(self, event: StoredEvent, fact: Any) -> None:
         if isinstance(fact, facts.IntentStaged):
             pending = Pending(
                 event.stream, event.position, event.event_id, event.correlation, fact, staged_at=event.recorded_at, schema=event.schema, data=event.data
@@ -118,6 +131,31 @@ class Outbox:
         del lane[intent_id]
         if not lane:
             del self._lanes[pending.stream]
+            self._seen.pop(pending.stream, None)
+
+    def seen(self, streams: Iterable[str]) -> dict[str, int]:
+        """Those of ``streams`` that have open intents, and up to which version the tail has told of them."""
+        return {stream: self._seen[stream] for stream in streams if stream in self._lanes}
+
+    def learn(self, stream: str, told: Iterable[tuple[StoredEvent, Any]]) -> None:
+        """Take in what a stream itself tells, before the tail does; the tail will tell it again, which changes nothing.
+
+        The tail stops short of what a transaction elsewhere may still write in between; a stream does not. What it tells of an
+        intent that is still to come on the tail is kept until then, so that no such intent is begun a second time.
+        """
+        if stream not in self._lanes:  # the tail has told all of it meanwhile
+            return
+        seen = self._seen[stream]
+        for event, fact in told:
+            intent_id = getattr(fact, "intent_id", None)
+            if intent_id is None or event.version <= seen:
+                continue
+            if isinstance(fact, facts.IntentStaged):
+                self._ahead[intent_id] = []
+            elif intent_id in self._ahead:
+                self._ahead[intent_id].append(event)
+            else:
+                self._apply(event, fact)
 
     def streams(self) -> list[str]:
         """Streams with open intents, longest waiting first, without the blocked ones."""
