@@ -120,7 +120,13 @@ def list_(channel: str | None, url: str, as_json: bool) -> None:
 
 def _as_object(asked: PendingApproval) -> dict[str, Any]:
     place = {"stream": asked.stream, "seq": asked.seq, "id": asked.approval_id}
-    return place | {"question": asked.question, "channel": asked.channel, "details": asked.details, "expires_at": iso(asked.expires_at)}
+    return place | {
+        "question": asked.question,
+        "channel": asked.channel,
+        "details": asked.details,
+        "digest": asked.digest.hex(),
+        "expires_at": iso(asked.expires_at),
+    }
 
 
 @approvals.command()
@@ -145,6 +151,7 @@ def show(stream: str, approval: str | None, url: str, as_json: bool) -> None:
         say(f"  channel   {one_line(each.channel)}")
         for name, value in each.details.items():
             say(f"  {one_line(name):<9} {one_line(value, 2_000)}")
+        say(f"  digest    {each.digest.hex()}")
         say(f"  until     {moment(each.expires_at)} UTC; after that it reads as denied")
         say(f"To answer: eventlog approvals approve {one_line(each.stream)} {one_line(each.approval_id)}")
 

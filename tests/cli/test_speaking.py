@@ -84,6 +84,7 @@ def test_a_question_is_listed_shown_and_answered_once(desk):
     (asked,) = map(json.loads, call("approvals", "list", "--channel", "support", "--json").stdout.splitlines())
     assert ("desk-bob", {"cents": 42}) == (asked["stream"], asked["details"])
     shown = call("approvals", "show", "desk-bob").stdout
+    assert (len(asked["digest"]), asked["digest"] in shown) == (64, True)
     assert "cents     42" in shown
     assert f"eventlog approvals approve desk-bob {asked['id']}" in shown
     assert "is approved by ada" in call("approvals", "approve", "desk-bob", asked["id"], "--by", "ada").stdout

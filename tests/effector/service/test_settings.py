@@ -72,6 +72,8 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "something else": ({"registry": "tools:TOOLS.add"}, "no ToolSet, list of tools or App"),
     "a lease no longer than the timeout": ({"lease_ms": "60000"}, "60000 must be more than --tool-timeout-ms, 60000"),
     "a lease shorter than one tool's timeout": ({"registry": "tools:SLOW"}, "300000 must be more than the timeout of the tool slow, 600000 ms"),
+    "no such keys": ({"verify_intents": "require", "signing_keys": "env:NO_SUCH_KEYS"}, "there is no environment variable NO_SUCH_KEYS"),
+    "keys that are none": ({"signing_keys": "env:PATH"}, "key 1: an entry is ID:HEX"),
     "no keys": ({"verify_intents": "require"}, "--verify-intents require needs keys"),
     "two logs": ({"log": "sqlite:///a.db", "intents_from": "eventlog:sqlite:///b.db"}, "names the log sqlite:///b.db, while --log names sqlite:///a.db"),
     "a log in memory": ({"log": "memory://"}, "ends with the process"),
