@@ -66,13 +66,14 @@ class Outbox:
         self._codec = codec
         #: Position of the last event taken in.
         self.cursor = after
-        self._by_id: dict[str, Pending] = {}
+        #: By stream and intent id: what somebody stages elsewhere under the same id is another intent.
+        self._by_id: dict[tuple[str, str], Pending] = {}
         self._lanes: dict[str, dict[str, Pending]] = {}
-        self._open: dict[int, str] = {}
+        self._open: dict[int, tuple[str, str]] = {}
         #: Version of the last event taken of each stream with open intents.
         self._seen: dict[str, int] = {}
-        #: What streams told of intents that the tail has not told of yet, by intent id.
-        self._ahead: dict[str, list[StoredEvent]] = {}
+        #: What streams told of intents that the tail has not told of yet, by stream and intent id.
+        self._ahead: dict[tuple[str, str], list[StoredEvent]] = {}
         #: Streams with an event this code cannot read: stream → why. Their intents are left alone (S-8.3).
         self.blocked: dict[str, str] = {}
 
@@ -94,36 +95,38 @@ class Outbox:
         if event.stream in self._lanes:
             self._seen[event.stream] = event.version
         if isinstance(fact, facts.IntentStaged):
-            for each in self._ahead.pop(fact.intent_id, ()):
+            for each in self._ahead.pop((event.stream, fact.intent_id), ()):
                 self._apply(each, self.read(each))
 
     def _apply(self, event: StoredEvent, fact: Any) -> None:
         if isinstance(fact, facts.IntentStaged):
+            if (event.stream, fact.intent_id) in self._by_id:  # no worker does that: whoever it was, the first one stands
+                return
             pending = Pending(
                 event.stream, event.position, event.event_id, event.correlation, fact, staged_at=event.recorded_at, schema=event.schema, data=event.data
             )
-            self._by_id[fact.intent_id] = pending
+            self._by_id[event.stream, fact.intent_id] = pending
             self._lanes.setdefault(event.stream, {})[fact.intent_id] = pending
-            self._open[event.position] = fact.intent_id
+            self._open[event.position] = event.stream, fact.intent_id
         elif isinstance(fact, facts.IntentAttempted):
-            known = self._by_id.get(fact.intent_id)
+            known = self._by_id.get((event.stream, fact.intent_id))
             if known is not None:
                 known.attempts = max(known.attempts, fact.attempt)
         elif isinstance(fact, facts.IntentPostponed):
-            known = self._by_id.get(fact.intent_id)
+            known = self._by_id.get((event.stream, fact.intent_id))
             if known is not None:
                 known.attempts = max(known.attempts, fact.attempt)
                 known.postponed[fact.attempt] = fact
         elif isinstance(fact, facts.IntentSigned):
-            known = self._by_id.get(fact.intent_id)
-            if known is not None and known.stream == event.stream and known.signature is None:  # the one in the staging append
+            known = self._by_id.get((event.stream, fact.intent_id))
+            if known is not None and known.signature is None:  # the one in the staging append
                 known.signature = Signature(fact.key_id, fact.signature)
         elif isinstance(fact, facts.IntentSettled | facts.IntentDistrusted):
-            self.settled(fact.intent_id)
+            self.settled(event.stream, fact.intent_id)
 
-    def settled(self, intent_id: str) -> None:
+    def settled(self, stream: str, intent_id: str) -> None:
         """The intent has its outcome; told twice, by the owner of the lane and by the tail, it changes nothing the second time."""
-        pending = self._by_id.pop(intent_id, None)
+        pending = self._by_id.pop((stream, intent_id), None)
         if pending is None:
             return
         del self._open[pending.position]
@@ -151,9 +154,9 @@ class Outbox:
             if intent_id is None or event.version <= seen:
                 continue
             if isinstance(fact, facts.IntentStaged):
-                self._ahead[intent_id] = []
-            elif intent_id in self._ahead:
-                self._ahead[intent_id].append(event)
+                self._ahead[stream, intent_id] = []
+            elif (stream, intent_id) in self._ahead:
+                self._ahead[stream, intent_id].append(event)
             else:
                 self._apply(event, fact)
 
@@ -165,6 +168,10 @@ class Outbox:
         """The stream's next intent."""
         lane = self._lanes.get(stream)
         return next(iter(lane.values())) if lane and stream not in self.blocked else None
+
+    def is_last(self, pending: Pending) -> bool:
+        """Whether its stream has no other open intent, as far as is known."""
+        return len(self._lanes.get(pending.stream, ())) == 1
 
     @property
     def low_water(self) -> int:

@@ -42,9 +42,9 @@ def test_intents_of_a_stream_stand_in_the_order_they_were_staged():
     made = outbox(stored(1, staged("x")), stored(2, staged("y")), stored(3, staged("z"), "a-l"))
     assert ["a-k", "a-l"] == made.streams()
     assert "x" == made.first("a-k").intent.intent_id  # type: ignore[union-attr]
-    made.settled("x")
+    made.settled("a-k", "x")
     assert "y" == made.first("a-k").intent.intent_id  # type: ignore[union-attr]
-    made.settled("y")
+    made.settled("a-k", "y")
     assert (["a-l"], None) == (made.streams(), made.first("a-k"))
 
 
@@ -57,7 +57,7 @@ def test_the_low_water_stands_before_the_oldest_open_intent():
 
 def test_an_outcome_told_twice_or_of_an_intent_from_before_changes_nothing():
     made = outbox(stored(1, staged("x")), stored(2, settled("x")), stored(3, settled("x")), stored(4, settled("from before")))
-    made.settled("x")
+    made.settled("a-k", "x")
     assert (0, 4) == (len(made), made.low_water)
 
 
@@ -91,3 +91,11 @@ def test_after_any_history_it_holds_exactly_what_is_open(history):
     assert set(seen) - gone == {pending for stream in made.streams() for pending in made._lanes[stream]}
     assert len(seen) - len(gone) == len(made)
     assert all(event.position > made.low_water for event in events if event.type == "intent.staged" and CODEC.decode_stored(event).intent_id not in gone)
+
+
+def test_what_is_staged_again_under_an_id_that_is_open_is_passed_over():
+    made = outbox(stored(1, staged("x")), stored(2, staged("x")), stored(3, staged("x"), "a-other"))
+    assert (2, 0) == (len(made), made.low_water)
+    made.settled("a-other", "x")
+    made.settled("a-k", "x")
+    assert (0, 3, None) == (len(made), made.low_water, made.first("a-k"))

@@ -162,6 +162,15 @@ def test_a_signature_is_of_no_use_on_another_stream_or_for_another_intent(shop):
     assert staged.data == shop.facts("intent.distrusted", "orders-eve")[0].payload
 
 
+def test_an_intent_that_is_forged_elsewhere_under_the_id_of_one_under_way_changes_nothing_about_that(shop):
+    shop.stage(NEW)
+    shop.copy(shop.events("intent.staged"), "orders-eve")
+    shop.serve(keys=NEW, verifies=verifier("require", NEW))
+    assert ([5, 6], 2) == (shop.paid, len(shop.facts("intent.distrusted", "orders-eve")))
+    assert ([1, 1], ["OK", "OK"]) == ([each.attempt for each in shop.facts("intent.attempted")], [each.status for each in shop.facts("intent.settled")])
+    assert [["OK", "OK"]] == [each.output for each in shop.facts("activation.completed")]
+
+
 def test_what_was_set_aside_leaves_its_run_as_it_was(shop):
     shop.stage(None)
     shop.serve(verifies=verifier("require", NEW))
