@@ -22,7 +22,7 @@ from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailab
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import Claim, EventLog
 from .ahead import ahead_of_tail
-from .carrying import Carrying, End
+from .carrying import Carrying
 from .choosing import Choosing
 from .keeping import APPENDS, PARTS, Keep, ended, patiently, pause, within
 from .limits import MOST_OVERDUE, THREADS, Limits, Place
@@ -275,7 +275,7 @@ class Effector:
             while (chosen := self._next(outbox, claim.name, held)) is not None:
                 (pending, place), held, handed_back = chosen, None, False
                 try:
-                    end = await self._carrying.carry_out(claim, pending, place, last=outbox.is_last(pending))
+                    over = await self._carrying.carry_out(claim, pending, place)
                 except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
                     await self._drain()
                     await self._look_ahead(outbox, [claim.name])
