@@ -6,6 +6,7 @@ Between two intents of a key nothing is held here, but for how often tools were 
 from __future__ import annotations
 
 import asyncio
+import enum
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -28,6 +29,17 @@ from .outbox import Pending
 from .watching import Watching
 
 T = TypeVar("T")
+
+
+class End(enum.Enum):
+    """Where an intent stands after it was carried out."""
+
+    #: It has its outcome; its key is still held.
+    OVER = enum.auto()
+    #: The same, and the key was handed back with it.
+    HANDED_BACK = enum.auto()
+    #: It is to be tried again.
+    PUT_OFF = enum.auto()
 
 
 class Carrying:
@@ -56,14 +68,20 @@ class Carrying:
         #: Appends under way.
         self.appending = 0
         self._gone: set[Claim] = set()
+        #: Claims that an append under way hands back: when they are found gone, it may be that append's doing.
+        self.parting: set[Claim] = set()
 
-    async def carry_out(self, claim: Claim, pending: Pending, place: Place) -> bool:
-        """One intent, to its outcome; false when it was only put off, on record, to be tried again."""
+    async def carry_out(self, claim: Claim, pending: Pending, place: Place, *, last: bool = False) -> End:
+        """One intent, to its outcome, or put off on record to be tried again. ``last``: the key is handed back with the outcome.
+
+        Crash argument of that: outcome and hand-back are one append. Before it both are open, and whoever takes the key over
+        finds the attempt; after it neither is, and nothing of this key runs here any more.
+        """
         tool = self._tools.get(pending.intent.tool)
         objection = phases.verify(pending, self._verifier)
         if objection is not None:
             await self._distrust(claim, pending, objection)
-            return True
+            return End.OVER
         outcome = phases.refuse_expired(pending, tool, self._clock())
         if outcome is None:
             fit = phases.refuse_unfit(pending, self._tools, self._codec)
@@ -77,10 +95,10 @@ class Carrying:
                     again = phases.next_attempt(pending, found, outcome, self._clock())
                     if not isinstance(again, phases.Outcome):
                         await self._postpone(claim, pending, outcome, again)
-                        return False
+                        return End.PUT_OFF
                     outcome = again
-        await self._settle(claim, pending, outcome)
-        return True
+        settled = await self._settle(claim, pending, outcome, hand_back=last)
+        return End.HANDED_BACK if settled and last else End.OVER
 
     async def _try(self, claim: Claim, pending: Pending, tool: Tool, bound: dict[str, Any], place: Place) -> phases.Outcome:
         await self._attempt(claim, pending)
@@ -123,24 +141,27 @@ class Carrying:
         self._watching.distrusted(pending, why)
         self._boundary("distrusted", claim.name)
 
-    async def _settle(self, claim: Claim, pending: Pending, outcome: phases.Outcome) -> None:
+    async def _settle(self, claim: Claim, pending: Pending, outcome: phases.Outcome, *, hand_back: bool) -> bool:
         event = phases.settled_event(self._codec, pending, outcome, self._owner)
         try:
-            await self._append(claim, pending, event, (Wake(TURNS, self._clock(), sooner=True),))
+            await self._append(claim, pending, event, (Wake(TURNS, self._clock(), sooner=True),), hand_back=hand_back)
         except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
             self._counts.refused += 1
             self._watching.refused(pending, outcome)
-            return
+            return False
         self._counts.settled += 1
         self._counts.by_status[outcome.status] = self._counts.by_status.get(outcome.status, 0) + 1
         self._watching.settled(pending, outcome)
         self._boundary("settled", claim.name)
+        return True
 
-    async def _append(self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...]) -> None:
+    async def _append(self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...], *, hand_back: bool = False) -> None:
         """Durable when it returns. For as long as the store is down it tries again: an outcome that is known is not thrown away."""
-        request = AppendRequest((StreamAppend(claim.name, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token),))
+        request = AppendRequest((StreamAppend(claim.name, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token, hand_back),))
         failures = 0
         self.appending += 1
+        if hand_back:
+            self.parting.add(claim)
         try:
             while True:
                 try:
@@ -153,6 +174,7 @@ class Carrying:
                 await asyncio.sleep(pause(failures))
         finally:
             self.appending -= 1
+            self.parting.discard(claim)
         self._watching.beat(APPENDS)
         if isinstance(outcome, LeaseLost):
             self.lose(claim, pending)

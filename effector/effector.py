@@ -22,7 +22,7 @@ from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailab
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import Claim, EventLog
 from .ahead import ahead_of_tail
-from .carrying import Carrying
+from .carrying import Carrying, End
 from .choosing import Choosing
 from .keeping import APPENDS, PARTS, Keep, ended, patiently, pause, within
 from .limits import MOST_OVERDUE, THREADS, Limits, Place
@@ -275,7 +275,7 @@ class Effector:
             while (chosen := self._next(outbox, claim.name, held)) is not None:
                 (pending, place), held, handed_back = chosen, None, False
                 try:
-                    over = await self._carrying.carry_out(claim, pending, place)
+                    end = await self._carrying.carry_out(claim, pending, place, last=outbox.is_last(pending))
                 except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
                     await self._drain()
                     await self._look_ahead(outbox, [claim.name])
@@ -285,10 +285,14 @@ class Effector:
                     continue
                 finally:
                     self._limits.leave(place)
-                handed_back = True
-                if not over:
+                if end is End.PUT_OFF:
+                    handed_back = True
                     break
                 outbox.settled(claim.name, pending.intent.intent_id)
+                if end is End.HANDED_BACK:  # what came meanwhile is for the next round
+                    self._watching.handed_back(claim.name)
+                    break
+                handed_back = True
         except (LeaseLost, EventIdConflict):
             handed_back = False  # it is somebody else's now
         except Exception as problem:  # this key is begun again after a pause; other keys go on
@@ -346,7 +350,7 @@ class Effector:
                     del self._fresh[claim.name]
                     self._give_back([claim.name])
                 entry = self._lanes.get(claim.name)
-                if entry is not None and entry[0].token == claim.token:
+                if entry is not None and entry[0].token == claim.token and claim not in self._carrying.parting:
                     self._carrying.lose(claim, self._carrying.calls[claim][0] if claim in self._carrying.calls else None)
                     entry[1].cancel()
             self._watching.beat("renewals")

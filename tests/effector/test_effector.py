@@ -282,6 +282,13 @@ def test_a_lease_that_is_lost_while_its_key_is_handed_back_leaves_no_lane_behind
             return list(claims)
 
         schedule.renew = renewed  # type: ignore[method-assign]
+
+        def somebody_else() -> str:  # settles first, so that the key is handed back apart from an outcome
+            fact = facts.IntentSettled("x", "CANCELLED", settled_by="a person")
+            outside.log.append("a-k", [CODEC.stage(fact, event_id=fact_id("settled", "x"))], ANY)
+            return "mine"
+
+        outside.do = {"x": somebody_else}
         outside.stage("x")
 
         async def serve() -> int:
@@ -297,7 +304,18 @@ def test_a_lease_that_is_lost_while_its_key_is_handed_back_leaves_no_lane_behind
             return effector.active
 
         assert 0 == asyncio.run(serve())
-        assert (["OK"], True) == (outside.statuses(), lost.is_set())
+        assert (["CANCELLED"], True) == (outside.statuses(), lost.is_set())
+
+
+def test_the_last_outcome_of_a_key_hands_it_back_in_the_same_append(outside):
+    schedule = outside.log.schedule
+    released: list[Any] = []
+    schedule.release = released.append  # type: ignore[method-assign]
+    outside.stage("x", "y")
+    (effector,) = outside.serve()
+    assert (["OK", "OK"], [], 0) == (outside.statuses(), released, effector.counts.stale)
+    now = system_clock()
+    assert ["a-k"] == list(schedule.acquire(EFFECTS, ["a-k"], "next", now=now, until=now + SECOND))
 
 
 def test_two_effectors_share_the_work_and_never_do_the_same(shared_url):

@@ -12,7 +12,7 @@ from intentlog.agents import facts
 from intentlog.agents.models import idempotency_key
 from intentlog.agents.turns import Ask, Commit, Turns
 from intentlog.effector import phases
-from intentlog.effector.carrying import Carrying
+from intentlog.effector.carrying import Carrying, End
 from intentlog.effector.effector import Effector
 from intentlog.eventlog.log import Appended
 
@@ -72,7 +72,7 @@ def appends_a_turn_in_two_parts() -> None:
 def calls_a_tool_before_its_attempt_is_recorded() -> None:
     """The tool first, the record of it afterwards (against S-6.4)."""
 
-    async def carry_out(self: Carrying, claim: Any, pending: Any, place: Any) -> bool:
+    async def carry_out(self: Carrying, claim: Any, pending: Any, place: Any, *, last: bool = False) -> End:
         fit = phases.refuse_unfit(pending, self._tools, self._codec)
         assert not isinstance(fit, phases.Outcome)
         tool, bound = fit
@@ -81,8 +81,8 @@ def calls_a_tool_before_its_attempt_is_recorded() -> None:
             outcome = await phases.execute(pending, tool, bound, self._codec)
             self._boundary("tool.called", claim.name)
             await self._attempt(claim, pending)
-        await self._settle(claim, pending, outcome)
-        return True
+        await self._settle(claim, pending, outcome, hand_back=False)
+        return End.OVER
 
     setattr(Carrying, "carry_out", carry_out)  # noqa: B010
 
