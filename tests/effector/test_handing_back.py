@@ -65,7 +65,7 @@ def test_the_last_outcome_of_a_key_hands_it_back_in_the_same_append(log_url):
     outside = Outside(log_url)
     schedule = outside.log.schedule
     released: list[Any] = []
-    schedule.release = released.append
+    schedule.release = released.append  # type: ignore[method-assign, assignment]
     outside.stage("x", "y")
     (effector,) = outside.serve()
     assert (["OK", "OK"], [], 0) == (outside.statuses(), released, effector.counts.stale)
