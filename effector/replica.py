@@ -154,11 +154,11 @@ class Replica:
             watching=Everyone(watching),
             verifier=verifier(self.settings.verify_intents, KeyRing.read(self.settings.signing_keys) if self.settings.signing_keys else None),
         )
-        health = HealthServer(lambda: supervisor.report() | effector.report(), None)
+        health = HealthServer(lambda: supervisor.report() | effector.report() | side.report())
         if metrics is not None:
             metrics.in_flight.set_function(lambda: effector.active)
             health.metrics = lambda: metrics.exposed(supervisor)
-        side = SideParts(self.log, effector, supervisor, health, metrics)
+        side = SideParts(self.log, effector, supervisor, health, metrics, lines=self.lines)
         url = self._begin_health(health)
         side.address = (self.settings.health_host, int(url.rpartition(":")[2]))
         watchdog = Watchdog(supervisor, loop, self.lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.effector.service.replicas import World, eventually
@@ -57,5 +58,53 @@ def test_a_replica_whose_database_is_gone_stops_all_the_same(server: PostgresSer
         eventually(lambda: replica.get("/readyz")[0] == 503)
         assert 0 == replica.end()
         assert 1 == len(replica.lines("left to its lease"))
+    finally:
+        world.close()
+
+
+def test_who_holds_the_log_back_is_logged_and_shown_by_health_until_it_is_over(postgres_url: str, tmp_path: Path):
+    world = World(tmp_path, postgres_url)
+    try:
+        replica = world.start()
+        assert replica.health()["held_back_by"] is None
+        with psycopg.connect(postgres_url, application_name="forgotten") as holder:
+            holder.execute("SELECT pg_current_xact_id()")
+            world.stage("k")
+            (line,) = eventually(lambda: replica.lines("log held back"))
+            shown = replica.health()["held_back_by"]
+            who = {"pid": holder.info.backend_pid, "user": holder.info.user, "application": "forgotten", "database": holder.info.dbname}
+            for said in (line, shown):
+                assert who | {"query": "SELECT pg_current_xact_id()"} == {name: said[name] for name in (*who, "query")}
+                assert f"pg_terminate_backend({holder.info.backend_pid})" in said["text"]
+            assert [] == replica.lines("log no longer held back")
+            holder.rollback()
+        (over,) = eventually(lambda: replica.lines("log no longer held back"))
+        assert who["pid"] == over["pid"]
+        assert replica.health()["held_back_by"] is None
+        assert 0 == replica.end()
+    finally:
+        world.close()
+
+
+def test_that_the_log_is_held_no_more_is_told_even_when_the_server_went_away_in_between(server: PostgresServer, tmp_path: Path):
+    """Without the extra ``metrics``, too: the part that looks is the same."""
+    url = server.create_database()
+    world = World(tmp_path, url)
+    try:
+        # A package that cannot be imported stands where prometheus-client would be found.
+        (tmp_path / "prometheus_client.py").write_text("raise ImportError('not installed')")
+        replica = world.start()
+        assert 1 == len(eventually(lambda: replica.lines("no metrics")))
+        holder = psycopg.connect(url)
+        holder.execute("SELECT pg_current_xact_id()")
+        world.stage("k")
+        eventually(lambda: replica.lines("log held back"))
+        server.stop_immediately()
+        holder.close()
+        eventually(lambda: replica.get("/readyz")[0] == 503)
+        server.start()
+        eventually(lambda: replica.lines("log no longer held back"), 60)
+        assert replica.health()["held_back_by"] is None
+        assert 0 == replica.end()
     finally:
         world.close()
