@@ -51,8 +51,8 @@ _CODES: Final = {
 """Class name → exit code, looked up along an error's bases: names, because this room does not import the others."""
 
 _CREDENTIALS: Final = (
-    (re.compile(r"(://[^/@\s:'\"]*):[^/@\s'\"]+@"), r"\1:***@"),
-    (re.compile(r"\b(password|passwd|token|secret|api_key|sslpassword)=[^&\s'\"]+", re.IGNORECASE), r"\1=***"),
+    (re.compile(r"(://[^\s:]*):\S*@"), r"\1:***@"),
+    (re.compile(r"\b(password|passwd|token|secret|api_key|sslpassword)=[^&\s]*[^&\s'\"]", re.IGNORECASE), r"\1=***"),
 )
 
 

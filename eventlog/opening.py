@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from .clock import Clock, system_clock
 from .errors import InvalidUrl, StoreSchemaError
+from .masking import masked_url
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -58,7 +59,7 @@ def _store(url: str) -> tuple[ModuleType, str]:
     scheme = url.partition("://")[0] if "://" in url else ""
     if scheme not in _STORES:
         known = ", ".join(f"{name}://" for name in _STORES)
-        raise InvalidUrl(f"No store understands the log URL {url!r:.200}; it must begin with one of {known}. On a laptop: sqlite:///eventlog.db")
+        raise InvalidUrl(f"No store understands the log URL {masked_url(url)!r:.200}; it must begin with one of {known}. On a laptop: sqlite:///eventlog.db")
     module, function = _STORES[scheme]
     try:
         return import_module(module, __package__), function

@@ -16,13 +16,15 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from ..errors import InvalidUrl
+from ..masking import credentials_of, masked_url
 
 _FORM: Final = "It is postgresql://user@host:5432/database?schema=intentlog."
 _SCHEMES: Final = ("postgresql", "postgres")
 _SCHEMA: Final = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _SECONDS: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,3})?")
-_PASSWORD: Final = re.compile(r"(://[^/?@\s:]*):[^/?\s]*@")
-_SECRET: Final = re.compile(r"([?&](?:password|sslpassword|passwd)=)[^&]*", re.IGNORECASE)
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+#: Shorter ones would make holes in every other word, and hide nothing.
+_SHORTEST_SECRET: Final = 4
 _MOST_CONNECTIONS: Final = 1_000
 _CONNECT_TIMEOUT: Final = "10"
 
@@ -35,6 +37,8 @@ class Address:
     shown: str
     #: What libpq is given, by keyword.
     server: Mapping[str, Any] = attrs.field(repr=False)
+    #: What no text may show, though the server or the driver said it.
+    secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
     #: All tables of the log lie in this one.
     schema: str = "intentlog"
     #: The most connections of this object at once; half as many, at most four, are kept for leases beside them.
@@ -47,7 +51,7 @@ class Address:
 
 def parse_address(url: str) -> Address:
     """The address behind ``url``. Raises ``InvalidUrl`` naming the faulty part, and the known ones."""
-    shown = masked(url)
+    shown = masked_url(url)
     scheme, mark, rest = url.partition("://")
     if scheme not in _SCHEMES or not mark:
         raise InvalidUrl(f"{shown!r:.200} is no PostgreSQL URL. {_FORM}")
@@ -63,39 +67,41 @@ def parse_address(url: str) -> Address:
             raise InvalidUrl(f"{name} is given twice in {shown!r:.200}. Give it once.")
         else:
             ours[name] = read(name, value, shown)
-    return Address(shown=shown, server=_server(place, theirs, shown, url), **ours)
-
-
-def masked(url: str) -> str:
-    """``url`` without its passwords.
-
-    >>> masked("postgresql://me:hunter2@db/log?sslpassword=x")
-    'postgresql://me:***@db/log?sslpassword=***'
-    """
-    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
+    server = _server(place, theirs, shown, url)
+    public = {str(value) for name, value in server.items() if "pass" not in name}
+    secrets = sorted({secret for secret in _secrets(url) if len(secret) >= _SHORTEST_SECRET} - public, key=len, reverse=True)
+    return Address(shown=shown, server=server, secrets=tuple(secrets), **ours)
 
 
 def _server(place: str, theirs: list[tuple[str, str]], shown: str, url: str) -> dict[str, Any]:
     """Keywords for libpq, which checks what it knows; what it says of a URL is not shown when it may quote a password."""
     tail = f"?{urlencode(theirs, quote_via=quote)}" if theirs else ""
-    if place.partition("/")[0].count("@") > 1:
-        raise InvalidUrl(f"{shown!r:.200} has more than one @ before its host. Percent-encode the one in the name or password as %40. {_FORM}")
+    authority, _, path = place.partition("/")
+    if authority.count("@") > 1 or "@" in path:
+        raise InvalidUrl(
+            f"{shown!r:.200} has more than one @, or one behind a /. Percent-encode those of the name and password: %40 for @, %2F for /, %3F for ?. {_FORM}"
+        )
     try:
         found = dict(conninfo_to_dict(f"postgresql://{place}{tail}"))
     except ProgrammingError as error:
         reason = str(error).strip()
-        if any(secret in reason for secret in _secrets(url)):
+        if url.count("@") > 1 or "@" not in authority or any(secret in reason for secret in _secrets(url)):
             reason = "a part of it cannot be read (is the password percent-encoded?)"
         known = ", ".join(sorted(_OURS))
         raise InvalidUrl(f"libpq does not understand {shown!r:.200}: {reason}. {_FORM} Beside libpq's own parameters there are {known}.") from None
+    if not all(_PORT.fullmatch(port) and 0 < int(port) < 1 << 16 for port in str(found.get("port", "")).split(",") if port):
+        raise InvalidUrl(f"A port in {shown!r:.200} is no number from 1 to 65535; one that may be a password is not shown. {_FORM}")
     found.setdefault("connect_timeout", _CONNECT_TIMEOUT)
     return found
 
 
 def _secrets(url: str) -> list[str]:
-    """Whatever stands where a password may stand."""
-    found = [match.group(0)[match.group(0).rindex(":", 0, -1) + 1 : -1] for match in _PASSWORD.finditer(url)]
-    found += [match.group(0).partition("=")[2] for match in _SECRET.finditer(url)]
+    """Whatever stands where a password may stand, as it stands there and decoded."""
+    found = [credentials_of(url)]
+    for part in url.partition("?")[2].split("&"):
+        name, _, value = part.partition("=")
+        if "pass" in unquote(name).lower():
+            found.append(value)
     return [secret for each in found for secret in {each, unquote(each)} if secret]
 
 

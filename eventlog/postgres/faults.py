@@ -13,6 +13,8 @@ from .address import Address
 _MISSING: Final = ("3F000", "42P01", "42703", "42883", "42P02")
 _SHUTTING_DOWN: Final = ("57P01", "57P02", "57P03")
 _ROOM: Final = ("53100", "53200")
+#: What a server says that has no connection left: for all, for this database or role, for those who are no superusers.
+_FULL: Final = ("too many clients", "too many connections", "remaining connection slots")
 _TURN: Final = ("40001", "40P01", "55P03")
 
 
@@ -38,10 +40,14 @@ def exhausted(address: Address) -> LogUnavailable:
 
 
 def unreachable(address: Address, error: BaseException) -> LogUnavailable:
-    """No connection could be made."""
+    """No connection could be made. libpq gives no state to an error of the first handshake, only its text."""
+    said = first_line(error, address)
+    if any(words in said for words in _FULL):
+        return _full(said, address)
+    if "read-only" in said:
+        return _no_writes(said, address)
     return LogUnavailable(
-        f"There is no connection to {address.shown}: {first_line(error)}. Check that the server runs and lets this user in, then try again; "
-        "nothing has to be opened anew."
+        f"There is no connection to {address.shown}: {said}. Check that the server runs and lets this user in, then try again; nothing has to be opened anew."
     )
 
 
@@ -63,15 +69,18 @@ def misplaced(address: Address, table: str, row: str, column: str, value: object
     )
 
 
-def first_line(error: BaseException) -> str:
-    """What the server or the driver says, without its context and hints."""
+def first_line(error: BaseException, address: Address) -> str:
+    """What the server or the driver says, without its context and hints, and without a password of the URL."""
     text = str(error).strip()
-    return text.splitlines()[0].rstrip(".") if text else type(error).__name__
+    line = text.splitlines()[0].rstrip(".") if text else type(error).__name__
+    for secret in address.secrets:
+        line = line.replace(secret, "***")
+    return line
 
 
 def translated(error: Exception, address: Address) -> LogError:
     """The error of our tree that means the same."""
-    said = first_line(error)
+    said = first_line(error, address)
     if isinstance(error, UnicodeEncodeError):
         return TerminalError(f"A text given to {address.shown} has no UTF-8 form: {said}. Nothing of this write was kept.")
     state = getattr(error, "sqlstate", None)
@@ -107,12 +116,9 @@ def _by_state(state: str, said: str, address: Address) -> LogError | None:
     if state == "3D000":
         return StoreSchemaError(f"{address.shown}: {said}. Make the database first, with: createdb")
     if state == "25006":
-        return LogUnavailable(
-            f"{address.shown} takes no writes now: {said}. If the server has failed over, the next call connects to the one that takes them; otherwise look at "
-            "default_transaction_read_only."
-        )
+        return _no_writes(said, address)
     if state.startswith("53") and state not in _ROOM:
-        return LogUnavailable(f"{address.shown} has no connection left: {said}. Lower ?pool_size=… or raise the server's max_connections, then try again.")
+        return _full(said, address)
     if state in _ROOM:
         return LogUnavailable(f"{address.shown} has no room left: {said}. Nothing of this write was kept; make some and try again.")
     if state in _TURN:
@@ -120,3 +126,14 @@ def _by_state(state: str, said: str, address: Address) -> LogError | None:
     if state.startswith("54"):
         return TerminalError(f"{address.shown} cannot hold a value this large: {said}. Keep things near 1 GB elsewhere and record a reference to them.")
     return None
+
+
+def _full(said: str, address: Address) -> LogUnavailable:
+    return LogUnavailable(f"{address.shown} has no connection left: {said}. Lower ?pool_size=… or raise the server's max_connections, then try again.")
+
+
+def _no_writes(said: str, address: Address) -> LogUnavailable:
+    return LogUnavailable(
+        f"{address.shown} takes no writes now: {said}. If the server has failed over, the next call connects to the one that takes them; otherwise look at "
+        "default_transaction_read_only."
+    )

@@ -48,7 +48,7 @@ def prepare_schema(address: Address, *, create: bool, read_only: bool = False, r
 
 def _no_way_in(error: psycopg.Error, address: Address) -> LogError:
     """libpq gives no state to an error of the first handshake, only its text."""
-    said = first_line(error)
+    said = first_line(error, address)
     if "database" in said and "does not exist" in said:
         return StoreSchemaError(f"{address.shown}: {said}. Make the database first, with: createdb")
     return unreachable(address, error)
@@ -131,12 +131,13 @@ def _migrate(connection: Connection, address: Address, number: int) -> None:
 def _refused(error: psycopg.Error, address: Address) -> StoreSchemaError | None:
     if error.sqlstate == _MAY_NOT:
         return StoreSchemaError(
-            f"This user may not make or change the log's tables in schema {address.schema!r} of {address.shown}: {first_line(error)}. "
+            f"This user may not make or change the log's tables in schema {address.schema!r} of {address.shown}: {first_line(error, address)}. "
             "Run eventlog init as a role that owns the schema (or may create one in the database), and grant this user what it needs."
         )
     if error.sqlstate in _TAKEN:
         return StoreSchemaError(
-            f"Schema {address.schema!r} of {address.shown} holds tables of something else: {first_line(error)}. Name another schema for the log with ?schema=…"
+            f"Schema {address.schema!r} of {address.shown} holds tables of something else: {first_line(error, address)}. "
+            "Name another schema for the log with ?schema=…"
         )
     return None
 

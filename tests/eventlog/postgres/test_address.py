@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from intentlog.eventlog.errors import InvalidUrl
-from intentlog.eventlog.postgres.address import masked, parse_address
+from intentlog.eventlog.masking import masked_url
+from intentlog.eventlog.postgres.address import parse_address
 
 
 def test_a_bare_url_has_sensible_values():
@@ -69,6 +70,13 @@ def test_what_is_no_url_is_shown_with_one(url):
         "postgresql://db/log?password=hunter2&nonsense=1",
         "postgresql://me:hunter2%zz@db/log",
         "postgresql://me:hunter2@[::1/log",
+        "postgresql://me:hunter2/abc@127.0.0.1:5871/x",
+        "postgresql://me:hun ter2@127.0.0.1:5871/x",
+        "postgresql://me:x?hunter2@db/log",
+        "postgresql://me:1234?hunter2=1&hunter2@db/log",
+        "postgresql://me:x@hunter2/y@db/log",
+        "postgresql://me:hunter2",
+        "postgresql://me@db:hunter2/log",
     ],
 )
 def test_a_password_is_shown_to_nobody(url):
@@ -82,8 +90,8 @@ def test_a_password_is_shown_to_nobody(url):
 
 
 def test_masking_leaves_everything_else():
-    assert "postgresql://me:***@a:1,b:2/log?schema=x&password=***" == masked("postgresql://me:pw@a:1,b:2/log?schema=x&password=pw")
-    assert "postgresql://me@db/log" == masked("postgresql://me@db/log")
+    assert "postgresql://me:***@a:1,b:2/log?schema=x&password=***" == masked_url("postgresql://me:pw@a:1,b:2/log?schema=x&password=pw")
+    assert "postgresql://me@db/log" == masked_url("postgresql://me@db/log")
 
 
 def test_spaces_and_plus_signs_reach_libpq_as_they_are_meant():

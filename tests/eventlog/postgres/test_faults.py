@@ -12,7 +12,7 @@ import pytest
 from intentlog.eventlog.errors import LogError, LogUnavailable, TerminalError
 from intentlog.eventlog.log import Appended, Duplicate
 from intentlog.eventlog.postgres.address import parse_address
-from intentlog.eventlog.postgres.faults import translated
+from intentlog.eventlog.postgres.faults import translated, unreachable
 from intentlog.eventlog.testing.maker import event, events, patiently
 from intentlog.eventlog.versions import ANY
 from tests.eventlog.postgres.cutting import Proxy
@@ -124,7 +124,7 @@ def test_a_server_without_room_for_more_connections_says_so(server):
     run(url, f'ALTER DATABASE "{urlsplit(url).path[1:]}" CONNECTION LIMIT 0')
     role = url.replace("//postgres@", "//guest@")
     run(url, "CREATE ROLE guest LOGIN")
-    with pytest.raises(LogUnavailable, match="too many connections"):
+    with pytest.raises(LogUnavailable, match=r"too many connections.*pool_size.*max_connections"):
         opened(role)
 
 
@@ -139,6 +139,9 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_takes_writes(postgr
     with pytest.raises(LogUnavailable, match="read-only") as refused:
         log.append("a-1", [event()], 0)
     assert isinstance(refused.value.__cause__, psycopg.OperationalError)
+    assert "failed over" in str(refused.value)
+    with pytest.raises(LogUnavailable, match=r"read-only.*failed over"):
+        opened(postgres_url)
     reading = opened(postgres_url, read_only=True)
     assert 0 == reading.head("a-1")
     reading.close()
@@ -186,6 +189,13 @@ def test_a_closed_log_says_so(postgres_url):
     for call in (lambda: log.head("a-1"), lambda: log.append("a-1", [event()], -1), lambda: log.schedule.wake("q", "a-1", 1)):
         with pytest.raises(LogUnavailable, match="has been closed"):
             call()
+
+
+@pytest.mark.parametrize("said", ["FATAL:  sorry, too many clients already", "FATAL:  remaining connection slots are reserved for roles with a right"])
+def test_a_server_that_is_full_is_told_from_one_that_is_not_there(said):
+    error = unreachable(parse_address("postgresql://me@db/log"), psycopg.OperationalError(said))
+    assert "max_connections" in str(error)
+    assert "Check that the server runs" not in str(error)
 
 
 @pytest.mark.parametrize("expected", [1, ANY])
