@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from .console import MOST, check_kept, json_option, log_option, masked, reading
-from .printing import cut, iso, one_line, plain, print_json, say, styled, time_of_day, width
+from .printing import cut, iso, note, one_line, plain, print_json, say, styled, time_of_day, width
 
 if TYPE_CHECKING:
     from .codec import Codec
     from .events import StoredEvent
     from .log import EventLog
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 2.0
+_APART: Final = 10.0
+"""Seconds of quiet between two failures that make them two outages."""
 
 
 @click.command()
@@ -51,7 +57,7 @@ def tail(url: str, as_json: bool, follow: bool, count: int | None, after: int | 
     """Print the end of the log, one line an event."""
     from .codec import Codec
     from .registry import EventRegistry
-    from .tail import tail as follow_tail
+    from .watching import telling
 
     codec = Codec(EventRegistry())
     with reading(url) as log:
@@ -59,8 +65,8 @@ def tail(url: str, as_json: bool, follow: bool, count: int | None, after: int | 
         for event in _last(log, upto, after, count, types, categories):
             _print(codec, event, as_json)
         if follow:
-            for batch in follow_tail(log, after=max(upto, after or 0), types=types, categories=categories, stop=lambda: False):
-                for event in batch:
+            with telling(log):
+                for event in _following(log, max(upto, after or 0), types, categories):
                     _print(codec, event, as_json)
 
 
@@ -77,6 +83,26 @@ def _last(log: EventLog, upto: int, after: int | None, count: int | None, types:
             return found
         back *= 8
     return ()
+
+
+def _following(log: EventLog, after: int, types: tuple[str, ...], categories: tuple[str, ...]) -> Iterator[StoredEvent]:
+    """What is appended behind ``after``, for ever. A store that is gone is told of once, and asked again until it is back."""
+    from .errors import LogUnavailable
+    from .tail import tail as follow_tail
+
+    pause, failed = _FIRST_PAUSE, float("-inf")
+    while True:
+        try:
+            for batch in follow_tail(log, after=after, types=types, categories=categories, stop=lambda: False):
+                for event in batch:
+                    yield event
+                    after = event.position
+        except LogUnavailable as problem:
+            if time.monotonic() - failed > _APART:
+                pause = _FIRST_PAUSE
+                note(f"{masked(one_line(problem, 2_000))} Asking again until it answers; ^C stops.")
+            time.sleep(pause)
+            pause, failed = min(pause * 2, _LONGEST_PAUSE), time.monotonic()
 
 
 def _print(codec: Codec, event: StoredEvent, as_json: bool) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
+from .console import masked
 from .log import EventLog
+from .printing import note, one_line
+
+_WIDTH: Final = 2_000
 
 
 @runtime_checkable
@@ -21,3 +25,8 @@ class Watched(Protocol):
 def watching(log: EventLog, on_trouble: Callable[[str], None]) -> AbstractContextManager[None]:
     """``log.watch(on_trouble)``; nothing for a log that has no such troubles."""
     return log.watch(on_trouble) if isinstance(log, Watched) else nullcontext()
+
+
+def telling(log: EventLog) -> AbstractContextManager[None]:
+    """The same, said on stderr: for a command that goes on for as long as it is left alone."""
+    return watching(log, lambda text: note(masked(one_line(text, _WIDTH))))

@@ -37,6 +37,7 @@ def run(names: tuple[str, ...], until_idle: bool, poll_ms: int, batch: int, url:
     All of them unless some are named, until ^C. A projection that meets an event it cannot take stops, or parks it, as it
     is declared; the others go on. The exit code is 3 when one stopped, 1 when one lacks parked events.
     """
+    from ..watching import telling
     from .keeping_up import run_all
 
     declared = declared_in(app)
@@ -46,8 +47,10 @@ def run(names: tuple[str, ...], until_idle: bool, poll_ms: int, batch: int, url:
         if not until_idle:
             note(f"keeping {', '.join(each.view for each in wanted)} up to date on {masked(url)}; ^C stops")
         told = _Troubles()
-        ended = run_all(log, wanted, stop=stop.is_set, codec=declared.codec, until_idle=until_idle, poll=poll_ms / 1000, batch=batch, trouble=told.tell)
-        lacking = {each.projection for each in log.views.parked()}
+        with telling(log):
+            ended = run_all(log, wanted, stop=stop.is_set, codec=declared.codec, until_idle=until_idle, poll=poll_ms / 1000, batch=batch, trouble=told.tell)
+        # ^C also ends a run whose store is gone, and its exit code depends on nothing that the store knows.
+        lacking = set() if stop.code else {each.projection for each in log.views.parked()}
     with answering("Every view stands where its checkpoint says"):
         _sum_up(ended, as_json)
     if any(each.error is not None for each in ended):
@@ -103,11 +106,17 @@ class _Troubles:
         self._guard = threading.Lock()
 
     def tell(self, projection: Projection, error: Exception) -> None:
-        text = f"{projection.view}: {masked(one_line(error if str(error) else type(error).__name__))}"
+        from ..errors import LogUnavailable
+
+        text = masked(one_line(error if str(error) else type(error).__name__))
+        if not isinstance(error, LogUnavailable):
+            text = f"{projection.view}: {text}"
+        # A store that is gone is one trouble, whichever views meet it and however the server puts it from moment to moment.
+        same = type(error).__name__ if isinstance(error, LogUnavailable) else text
         with self._guard:
-            if time.monotonic() - self._told.get(text, -_SAME_AGAIN) < _SAME_AGAIN:
+            if time.monotonic() - self._told.get(same, -_SAME_AGAIN) < _SAME_AGAIN:
                 return
-            self._told[text] = time.monotonic()
+            self._told[same] = time.monotonic()
         note(text)
 
 

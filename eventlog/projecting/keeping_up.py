@@ -150,6 +150,8 @@ class _Runner:
             before = self.progress
             try:
                 news = self._step(before)
+                if not news and not self.until_idle:
+                    quiet.wait(self.log, self.progress.position)  # it asks the store, which may be gone by now
             except RetryableError as error:
                 if self.trouble is not None:
                     self.trouble(self.projection, error)
@@ -165,8 +167,6 @@ class _Runner:
             rest, well = _FIRST_PAUSE, time.monotonic()
             if news:
                 quiet.reset()
-            else:
-                quiet.wait(self.log, self.progress.position)
 
     def _step(self, before: Progress) -> bool:
         """Catch up once; whether there was anything to do."""

@@ -139,3 +139,18 @@ def test_a_long_way_is_left_where_it_is_told_to_stop() -> None:
     (ended,) = run_all(log, [Projection("p", count)], stop=lambda: log.checkpoints.load("p@v1") >= 20, until_idle=True, batch=10)
     assert (Progress(20, 20, 0), 20) == (ended.progress, log.checkpoints.load("p@v1"))
     assert Progress(30, 10, 0) == follow(log, Projection("p", count), stop=lambda: log.checkpoints.load("p@v1") >= 30, batch=10)
+
+
+def test_a_store_that_goes_away_while_nothing_is_to_be_done_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, told, waits = filled(open_memory(), 3), list[str](), itertools.count()
+    wait = log.wait
+
+    def away(after: int, timeout: float) -> bool:
+        if next(waits) < 2:
+            raise LogUnavailable("away")
+        filled(log, 1)
+        return wait(after, timeout)
+
+    monkeypatch.setattr(log, "wait", away)
+    (ended,) = run_all(log, [Projection("p", count)], stop=lambda: log.views.read("p").get("a-1") == b"4", trouble=lambda _, error: told.append(str(error)))
+    assert (None, 4, ["away", "away"]) == (ended.error, ended.progress.handled, told)
