@@ -42,7 +42,8 @@ _RACES: Final = ("IL001", "23505", "40P01", "40001")
 _PATIENCE: Final = 30.0
 _FIRST_PAUSE: Final = 0.002
 _LONGEST_PAUSE: Final = 0.25
-#: Locks take room in the server; a batch of more streams goes without and may have to be tried again.
+#: Locks take room in the server, and each stream whose head it fills in takes one. A batch of more streams goes without: their heads are
+#: read first, and it may have to be tried again.
 _MOST_LOCKS: Final = 1_000
 _SINCE_LIMIT: Final = 1_000
 _MOST_NAMES: Final = 100_000
@@ -94,6 +95,8 @@ class Appender:
     def _at_their_word(self, requests: Sequence[AppendRequest]) -> list[Outcome]:
         """Raises ``LookCloser`` when anything may not be as the requests say; nothing is kept then."""
         expected, tokens = _their_word(requests)
+        if len(expected) > _MOST_LOCKS and sum(head < EMPTY for head in expected.values()) > _MOST_LOCKS:
+            raise LookCloser
         starts = {name: head if head >= EMPTY else _SOMEWHERE for name, head in expected.items()}
         plan = Plan(self._clock(), 0, _numbers(expected), dict(starts), dict(tokens), 0)
         decisions = [plan.decide(request) for request in requests]

@@ -23,9 +23,9 @@ _ATTEMPTS: Final = 2.0
 #: Seconds in which a connection that is idle, or whose transaction is, must show that it lives.
 _KEEPALIVES: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 _IDLE_IN_TRANSACTION: Final = "60s"
-#: The order of the log rests on it: each statement of an append must see what was committed before that statement. So it
-#: is the last word, behind whatever the database, the role and the URL say.
-_ISOLATION: Final = "-c default_transaction_isolation=read\\ committed"
+#: The order of the log rests on the isolation: each statement of an append must see what was committed before that statement. Which log it
+#: is rests on the search path. So they are the last word, behind whatever the database, the role and the URL say.
+_LAST_WORD: Final = "-c search_path={schema},pg_catalog -c default_transaction_isolation=read\\ committed"
 
 # The pool tells the log of failed attempts; whoever asks for a connection is told by an error.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
@@ -128,7 +128,6 @@ def turned_read_only(connection: Connection) -> bool:
 def settings(address: Address, *, read_only: bool, durable: bool) -> dict[str, Any]:
     """What ``Checked.connect`` is given for a connection of this kind."""
     ours = {
-        "search_path": f"{address.schema},pg_catalog",
         "statement_timeout": f"{round(address.statement_timeout * 1000)}ms",
         "idle_in_transaction_session_timeout": _IDLE_IN_TRANSACTION,
         "jit": "off",
@@ -145,7 +144,7 @@ def settings(address: Address, *, read_only: bool, durable: bool) -> dict[str, A
         ours["synchronous_commit"] = "off"
     options = " ".join(f"-c {name}={value}" for name, value in ours.items())
     theirs = dict(address.server)
-    theirs["options"] = f"{options} {theirs.get('options', '')} {_ISOLATION}"
+    theirs["options"] = f"{options} {theirs.get('options', '')} {_LAST_WORD.format(schema=address.schema)}"
     theirs.setdefault("target_session_attrs", "any" if read_only else "read-write")
     theirs.setdefault("application_name", f"intentlog {'reading' if read_only else 'writing' if durable else 'leasing'}")
     for name, value in _KEEPALIVES.items():

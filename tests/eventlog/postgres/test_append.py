@@ -65,6 +65,18 @@ def until_waiting(watcher: psycopg.Connection[Any], count: int = 1) -> list[tupl
     raise AssertionError(f"{count} sessions should wait for a lock, and these do: {found}")
 
 
+def leave_room_for_few_locks(session: psycopg.Connection[Any]) -> None:
+    """Take locks, a thousand at a time, until the server has no room for a thousand more, and give one thousand back."""
+    taking = "SELECT count(pg_advisory_lock(number)) FROM generate_series($1::int, $1::int + 999) AS number"
+    for first in range(0, 1_000_000, 1_000):
+        try:
+            session.execute(taking, (first,))
+        except psycopg.errors.OutOfMemory:
+            session.execute(taking.replace("lock", "unlock"), (first - 1_000,))
+            return
+    raise AssertionError("a server with room for a million locks cannot show what this test is about")
+
+
 @pytest.fixture
 def no_way_out_of_a_deadlock(monkeypatch):
     """A writer that is chosen to end a deadlock tries again. Not here: the error comes out."""
@@ -230,6 +242,25 @@ def test_a_large_append_is_one_transaction_within_20_seconds_and_comes_back_whol
     begun = time.monotonic()
     assert Duplicate((0,), done.positions) == log.append("a-1", new, NO_STREAM)
     assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("expected", [ANY, EXISTS])
+def test_a_batch_over_ten_thousand_streams_wherever_they_end_is_written_within_20_seconds(log, session, expected):
+    names = [f"a-{number}" for number in range(10_000)]
+    assert {Appended} == {type(each) for each in log.append_batch([request(name, event(), expected=NO_STREAM) for name in names])}
+    leave_room_for_few_locks(session)
+    begun = time.monotonic()
+    outcomes = log.append_batch([request(name, event(), expected=expected) for name in names])
+    assert time.monotonic() - begun < 20
+    assert {(Appended, (1,))} == {(type(each), each.first_versions) for each in outcomes}
+    new = [request(f"b-{number}", event(), expected=expected) for number in range(10_000)]
+    assert {WrongExpectedVersion if expected is EXISTS else Appended} == {type(each) for each in log.append_batch(new)}
+
+
+def test_batches_over_thousands_of_streams_that_race_all_come_through(log):
+    names = [f"a-{number}" for number in range(1_500)]
+    together(*[lambda: log.append_batch([request(name, event(), expected=ANY) for name in names]) for _ in range(3)])
+    assert {2} == {log.head(name) for name in names[::100]}
 
 
 def test_large_and_small_requests_of_one_batch_each_get_their_outcome(log, session):

@@ -52,6 +52,18 @@ def test_two_schemas_of_one_database_are_two_logs(postgres_url):
     two.close()
 
 
+def test_a_search_path_in_the_url_leads_to_no_other_log(postgres_url):
+    for options in ("-csearch_path%3Done", "-c%20search_path%3Done%2Cpublic", "--search_path%3Done", "-c%20SEARCH_PATH%3Done"):
+        one, two = open_log(f"{postgres_url}?schema=one"), open_log(f"{postgres_url}?schema=two&options={options}")
+        two.append("a-1", [event()], ANY)
+        two.checkpoints.save("mine", 1)
+        assert (-1, {}) == (one.head("a-1"), one.checkpoints.all())
+        one.close()
+        two.close()
+    assert prepare_log(f"{postgres_url}?schema=three&options=-csearch_path%3Done")
+    assert [(len(TABLES),)] == ask(postgres_url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'three'")
+
+
 def test_many_that_make_one_log_at_once_make_one(postgres_url):
     made = together(*[lambda: prepare_log(postgres_url) for _ in range(8)])
     assert any(made)
