@@ -7,13 +7,14 @@ unique index over ids refuses a repetition, and the batch is then planned again 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
 from .clock import Micros
 from .errors import EventIdConflict, LeaseLost
+from .events import NewEvent
 from .log import Appended, AppendRequest, Duplicate, Fence, Outcome, StreamAppend
 from .names import category_of, check_stream
 from .versions import EMPTY, NO_STREAM, Expect, ExpectedVersion, matches
@@ -21,6 +22,12 @@ from .versions import EMPTY, NO_STREAM, Expect, ExpectedVersion, matches
 KEEP: Final = 0
 SET: Final = 1
 SOONER: Final = 2
+
+_ID_SIZE: Final = 16
+#: Of what a column of four bytes holds.
+_LARGEST_SCHEMA: Final = 2**31 - 1
+#: No stream has more events, and a version behind it still fits eight bytes.
+_LONGEST: Final = 2**62
 
 
 class LookCloser(Exception):
@@ -159,23 +166,30 @@ class Plan:
 _STAY: Final[Move] = (KEEP, None, False)
 
 
-def check_requests(requests: Sequence[AppendRequest], known_streams: dict[str, int]) -> None:
+def check_requests(requests: Sequence[AppendRequest], known_streams: Container[str]) -> None:
     """Refuse what no store could take, before anything is written.
 
-    Raises ``InvalidName`` for a stream, ``TypeError`` or ``ValueError`` for an expected version, an id or bytes that are none.
+    Raises ``InvalidName`` for a stream, ``TypeError`` or ``ValueError`` for an expected version or a value of an event that is none.
     """
     for request in requests:
         for part in request.parts:
             if part.stream not in known_streams:
                 check_stream(part.stream)
-            if not isinstance(part.expected, int | Expect):
-                raise TypeError(f"The expected version of {part.stream} must be an int or one of NO_STREAM, EXISTS, ANY, not {part.expected!r:.80}")
+            expected = part.expected
+            if expected.__class__ is not Expect and (not isinstance(expected, int) or not -_LONGEST <= expected <= _LONGEST):
+                raise _bad_expected(part.stream, expected)
             for event in part.events:
-                event_id = event.event_id
-                if event_id.__class__ is not bytes or len(event_id) != 16:
-                    raise _bad_id(part.stream, event.type, event_id)
-                if event.data.__class__ is not bytes and not isinstance(event.data, bytes):
-                    raise TypeError(f"data of a {event.type} event for {part.stream} must be bytes, not {type(event.data).__name__}: {event.data!r:.80}")
+                event_id, correlation, causation = event.event_id, event.correlation, event.causation
+                if (
+                    event_id.__class__ is not bytes
+                    or len(event_id) != _ID_SIZE
+                    or event.data.__class__ is not bytes
+                    or event.schema.__class__ is not int
+                    or not 0 <= event.schema <= _LARGEST_SCHEMA
+                    or (correlation is not None and (correlation.__class__ is not bytes or len(correlation) != _ID_SIZE))
+                    or (causation is not None and (causation.__class__ is not bytes or len(causation) != _ID_SIZE))
+                ):
+                    _check_event(part.stream, event)
 
 
 def is_exact(request: AppendRequest) -> bool:
@@ -183,10 +197,29 @@ def is_exact(request: AppendRequest) -> bool:
     return all(part.expected is NO_STREAM or isinstance(part.expected, int) for part in request.parts)
 
 
-def _bad_id(stream: str, kind: str, event_id: object) -> Exception:
-    if not isinstance(event_id, bytes):
-        return TypeError(f"event_id of a {kind} event for {stream} must be bytes, not {type(event_id).__name__}: {event_id!r:.80}")
-    return ValueError(f"event_id of a {kind} event for {stream} must be 16 bytes, not {len(event_id)}: {event_id!r:.80}")
+def _bad_expected(stream: str, expected: object) -> Exception:
+    if not isinstance(expected, int):
+        return TypeError(f"The expected version of {stream} must be an int or one of NO_STREAM, EXISTS, ANY, not {expected!r:.80}")
+    return ValueError(f"The expected version of {stream} must be -1 to {_LONGEST}, or one of NO_STREAM, EXISTS, ANY, not {expected!r:.80}")
+
+
+def _check_event(stream: str, event: NewEvent) -> None:
+    """Say which value of ``event`` no store could take, if there is one."""
+    what = f"of a {event.type} event for {stream} must be"
+    for field in ("event_id", "correlation", "causation"):
+        found = getattr(event, field)
+        if found is None and field != "event_id":
+            continue
+        if not isinstance(found, bytes):
+            raise TypeError(f"{field} {what} bytes, not {type(found).__name__}: {found!r:.80}")
+        if len(found) != _ID_SIZE:
+            raise ValueError(f"{field} {what} {_ID_SIZE} bytes, not {len(found)}: {found!r:.80}")
+    if not isinstance(event.data, bytes):
+        raise TypeError(f"data {what} bytes, not {type(event.data).__name__}: {event.data!r:.80}")
+    if not isinstance(event.schema, int) or isinstance(event.schema, bool):
+        raise TypeError(f"schema {what} an int, not {type(event.schema).__name__}: {event.schema!r:.80}")
+    if not 0 <= event.schema <= _LARGEST_SCHEMA:
+        raise ValueError(f"schema {what} 0 to {_LARGEST_SCHEMA}, not {event.schema!r:.80}")
 
 
 def _lost(fence: Fence) -> LeaseLost:

@@ -14,8 +14,9 @@ from ..clock import Clock, Micros
 from ..errors import EventIdConflict, LeaseLost, WrongExpectedVersion
 from ..events import NewEvent, Row, StoredEvent
 from ..log import Appended, AppendRequest, Duplicate, Outcome, StreamAppend, Wake
-from ..names import category_of, check_stream
-from ..versions import EMPTY, NO_STREAM, Expect, ExpectedVersion, matches
+from ..names import category_of
+from ..planning import check_requests
+from ..versions import EMPTY, NO_STREAM, ExpectedVersion, matches
 from .gate import Gate
 from .keeping import MemoryCheckpoints, MemorySnapshots
 from .schedule import MemorySchedule
@@ -58,25 +59,11 @@ class MemoryLog:
 
     def append_batch(self, requests: Sequence[AppendRequest]) -> list[Outcome]:
         with self._gate:
-            for request in requests:
-                for part in request.parts:
-                    self._check(part)
+            check_requests(requests, self._streams)
             now = self.clock()
             outcomes = [self._commit(request, now) for request in requests]
             self._gate.changed.notify_all()
         return outcomes
-
-    def _check(self, part: StreamAppend) -> None:
-        if part.stream not in self._streams:
-            check_stream(part.stream)
-        if not isinstance(part.expected, int | Expect):
-            raise TypeError(f"The expected version of {part.stream} must be an int or one of NO_STREAM, EXISTS, ANY, not {part.expected!r:.80}")
-        for event in part.events:
-            for field, value in (("event_id", event.event_id), ("data", event.data)):
-                if not isinstance(value, bytes):
-                    raise TypeError(f"{field} of a {event.type} event for {part.stream} must be bytes, not {type(value).__name__}: {value!r:.80}")
-            if len(event.event_id) != 16:
-                raise ValueError(f"event_id of a {event.type} event for {part.stream} must be 16 bytes, not {len(event.event_id)}: {event.event_id!r:.80}")
 
     def _commit(self, request: AppendRequest, now: Micros) -> Outcome:
         known = self._known(request)

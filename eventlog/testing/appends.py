@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
+
 from ..errors import EventIdConflict, InvalidName, WrongExpectedVersion
 from ..events import NewEvent
 from ..log import Appended, AppendRequest, StreamAppend
@@ -157,7 +161,7 @@ def append_without_events_changes_no_stream(maker: StoreMaker) -> None:
 
 
 def bad_input_is_refused_before_anything_is_written(maker: StoreMaker) -> None:
-    """A bad stream name, id or payload anywhere in a batch refuses the whole call with an error that names it."""
+    """A bad stream name, expected version or value of an event anywhere in a batch refuses the whole call with an error that names it."""
     with fresh(maker) as log:
         good = request("good-1", event())
         for bad in ("", "plain", "Big-1", "a-", "a- ", "a-\x00", "a-e\u0301", "a-" + "x" * 10_000):
@@ -170,6 +174,22 @@ def bad_input_is_refused_before_anything_is_written(maker: StoreMaker) -> None:
         with expect(ValueError, TypeError) as refusal:
             log.append_batch([good, request("good-2", event(data="text"))])  # type: ignore[arg-type]
         assert "data" in str(refusal.error)
+        wrong_values: dict[str, tuple[Any, ...]] = {
+            "schema": ("1", 1.5, True, None, -1, 2**31, 2**40),
+            "correlation": (b"c", "c" * 16),
+            "causation": (b"c" * 17, 7),
+        }
+        for field, values in wrong_values.items():
+            for value in values:
+                with expect(ValueError, TypeError) as refusal:
+                    log.append_batch([good, request("good-2", attrs.evolve(event(), **{field: value}))])
+                assert field in str(refusal.error)
+                assert repr(value) in str(refusal.error)
+        for version in (2**62 + 1, 2**70, -(2**70)):
+            with expect(ValueError) as refusal:
+                log.append_batch([good, request("good-2", event(), expected=version)])
+            assert "expected version" in str(refusal.error)
+            assert str(version) in str(refusal.error)
         assert [] == everything(log)
 
 
