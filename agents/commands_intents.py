@@ -60,6 +60,7 @@ def list_(
     statuses: tuple[str, ...], everything: bool, tool: str | None, key: str | None, stream: str | None, older_than: int | None, url: str, as_json: bool
 ) -> None:
     """List what needs somebody, oldest first: open ones, and UNKNOWN ones that nobody has resolved."""
+    from ..eventlog.held_back import held_back
     from .operating import standings
 
     with reading(url) as log:
@@ -70,11 +71,13 @@ def list_(
             if tool in (None, each.intent.tool) and key in (None, each.intent.key) and (not statuses or each.status in statuses)
             if older_than is None or now - each.staged_at >= older_than
         ]
+        partly = not found and stream is None and bool(held_back(log))
     if as_json:
         for each in found:
             print_json(_as_object(each))
     elif not found:
-        say("No such intent." if statuses or everything or tool or key or stream or older_than else "Every intent has its outcome, and none is UNKNOWN.")
+        every = "Of the intents that can be shown now every one" if partly else "Every intent"
+        say("No such intent." if statuses or everything or tool or key or stream or older_than else f"{every} has its outcome, and none is UNKNOWN.")
     else:
         table(_COLUMNS, [_row(each, now) for each in found])
 

@@ -19,6 +19,7 @@ import attrs
 from ..eventlog.clock import SECOND, Micros
 from ..eventlog.errors import EventIdConflict, LeaseLost
 from ..eventlog.events import StoredEvent
+from ..eventlog.held_back import held_back
 from ..eventlog.log import AppendRequest, Claim, Duplicate, EventLog, Fence, StreamAppend, Wake
 from ..eventlog.owners import this_process
 from ..eventlog.versions import ANY
@@ -167,7 +168,8 @@ def standing(log: EventLog, intent_id: str, stream: str | None = None) -> Standi
             _take(found, event, codec.decode_stored(event), True)
     if where is None or (where, intent_id) not in found:
         place = f"{stream} has" if stream is not None else "The log has"
-        raise RequestRefused(f"{place} no intent {intent_id!r}. Nothing was written. See what there is: eventlog intents list --all")
+        hidden = f" Or it cannot be found yet: {held}. Naming its stream finds it all the same." if where is None and (held := held_back(log)) else ""
+        raise RequestRefused(f"{place} no intent {intent_id!r}. Nothing was written. See what there is: eventlog intents list --all{hidden}")
     return found[where, intent_id]
 
 

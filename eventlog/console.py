@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from .printing import Unprinted, printing
+from .printing import Unprinted, note, one_line, printing
 
 if TYPE_CHECKING:
     from .log import EventLog
@@ -36,6 +36,8 @@ UNREAD: Final = 141
 
 MOST: Final = 2**63 - 1
 """The largest number an option takes: versions and positions are no larger."""
+
+_SENTENCE: Final = 2_000
 
 DEFAULT_URL: Final = "sqlite:///eventlog.db"
 
@@ -123,7 +125,7 @@ def stream_argument(command: F) -> F:
 def complete_streams(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Names of streams for the shell; reads only, and has nothing to say when the log cannot be read."""
     try:
-        with reading(str(ctx.params.get("url") or os.environ.get("EVENTLOG_URL") or DEFAULT_URL)) as log:
+        with _opened(str(ctx.params.get("url") or os.environ.get("EVENTLOG_URL") or DEFAULT_URL)) as log:
             return [name for name, _ in zip(log.streams(incomplete), range(100), strict=False)]
     except Exception:  # a completion that prints an error spoils the line being typed
         return []
@@ -134,7 +136,20 @@ def complete_streams(ctx: click.Context, parameter: click.Parameter, incomplete:
 
 @contextmanager
 def reading(url: str) -> Iterator[EventLog]:
-    """The log that is there, for reading only; it is never made. Raises ``StoreSchemaError`` with the way to make one."""
+    """The log that is there, for reading only; it is never made. Raises ``StoreSchemaError`` with the way to make one.
+
+    What is committed and cannot be shown yet is told of on stderr, in one line: an answer that lacks it would look whole.
+    """
+    from .held_back import held_back
+
+    with _opened(url) as log:
+        if held := held_back(log):
+            note(f"eventlog: {one_line(masked(held), _SENTENCE)}")
+        yield log
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[EventLog]:
     from .opening import open_log
 
     check_kept(url)
