@@ -117,14 +117,22 @@ def streams(prefix: str, url: str, as_json: bool) -> None:
     with reading(url) as log:
         if as_json:
             for each in listed(log, prefix):
-                print_json({"stream": each.stream, "events": each.events, "state": each.state, "last_type": each.last_type, "last_at": iso(each.last_at)})
+                print_json(
+                    {
+                        "stream": each.stream,
+                        "events": each.events,
+                        "state": each.state,
+                        "last_type": each.last_type,
+                        "last_at": iso(each.last_at) if each.events else None,
+                    }
+                )
             return
         found = list(listed(log, prefix))
     if not found:
         say(f"No stream begins with {one_line(prefix)!r}." if prefix else "No stream yet. The first input makes one: eventlog send AGENT KEY TYPE JSON")
         return
     columns = [Column("stream", gives=True), Column("events", right=True), Column("state"), Column("last event"), Column("at (UTC)")]
-    table(columns, [(each.stream, each.events, each.state, each.last_type, moment(each.last_at)) for each in found])
+    table(columns, [(each.stream, each.events, each.state, each.last_type, moment(each.last_at) if each.events else "") for each in found])
 
 
 @click.group("dead-letters")

@@ -24,6 +24,7 @@ class Listed:
 
     stream: str
     events: int
+    #: Empty, as the moment is 0, for a stream whose events were deleted behind the log's back.
     last_type: str
     last_at: int
     #: queued, running, suspended, due, completed, retrying, parked, blocked; empty for a stream without runtime events.
@@ -34,7 +35,10 @@ def listed(log: EventLog, prefix: str = "") -> Iterator[Listed]:
     """The streams whose names begin with ``prefix``, in order of their names."""
     codec = runtime_codec()
     for stream in log.streams(prefix):
-        (last,) = log.read(stream, backwards=True, limit=1)
+        last = next(iter(log.read(stream, backwards=True, limit=1)), None)
+        if last is None:
+            yield Listed(stream, 0, "", 0, "")
+            continue
         if last.type == "activation.suspended":
             state = "suspended"  # the most common end of a long list, and one look tells it
         else:

@@ -5,7 +5,7 @@ Memory has no hands: nothing here imports the effector, holds a model client, ca
 
 from __future__ import annotations
 
-from .errors import NoSuchStream, NoSuchVersion, ReplayError, UnknownAgent
+from .errors import EmptyStream, NoSuchStream, NoSuchVersion, ReplayError, UnknownAgent
 from .fold import At, parse_at, state_as_tree, state_at
 from .replays import replay_all, replay_stream
 from .verdicts import Divergence, Kind, StreamReplay, Summary, Verdict
@@ -13,6 +13,7 @@ from .verdicts import Divergence, Kind, StreamReplay, Summary, Verdict
 __all__ = [
     "At",
     "Divergence",
+    "EmptyStream",
     "Kind",
     "NoSuchStream",
     "NoSuchVersion",

@@ -170,7 +170,7 @@ def verify(streams: list[str], url: str, app: str | None, as_json: bool) -> int:
     from .verify import verify_all
 
     known = _optional_app(app)
-    counts = {"streams": 0, "events": 0, "unchecked": 0, "unsound": 0, "ignored": 0}
+    counts = {"streams": 0, "events": 0, "unchecked": 0, "foreign": 0, "unsound": 0, "ignored": 0}
     waiting: list[Any] = []
     open_intents = 0
     with reading(url) as log, closing(Progress(lambda: len(streams) or _count(log))) as progress:
@@ -178,6 +178,7 @@ def verify(streams: list[str], url: str, app: str | None, as_json: bool) -> int:
             counts["streams"] += report.stream != ""
             counts["events"] += report.events
             counts["unchecked"] += report.unchecked
+            counts["foreign"] += report.foreign
             counts["unsound"] += not report.sound
             counts["ignored"] += bool(report.snapshot_ignored) and known is not None
             open_intents += len(report.open_intents)
@@ -207,6 +208,8 @@ def _sum_up(counts: dict[str, int], waiting: list[Any], open_intents: int, count
             say(f"… and {open_intents - len(waiting):,} more; --json lists them all")
     if counts["unchecked"]:
         note(f"{counted(counts['unchecked'], 'event')} of types that only an app knows: not checked beyond their bytes. Give --app to check them.")
+    if counts["foreign"]:
+        note(f"{counted(counts['foreign'], 'event')} not of this app: of types it does not know, in another program's format. Not looked into.")
     if counts["ignored"]:
         note(f"{counted(counts['ignored'], 'snapshot')} ignored, as when it is loaded: other code made it, or the history before it cannot be folded.")
     found = f"{counts['unsound']:,} with faults" if counts["unsound"] else "sound"

@@ -6,6 +6,7 @@
     └── TerminalError
         └── ReplayError
             ├── NoSuchStream      the log has no stream of this name; names close ones
+            │   └── EmptyStream   the log lists it, and none of its events is there
             ├── NoSuchVersion     beyond the head of the stream, or before its first event; names the head
             └── UnknownAgent      the app has no agent for the stream's category
 """
@@ -21,6 +22,10 @@ class ReplayError(TerminalError):
 
 class NoSuchStream(ReplayError):
     """The log has no stream of this name."""
+
+
+class EmptyStream(NoSuchStream):
+    """The log lists a stream of this name, but not one of its events is there. No append leaves that behind."""
 
 
 class NoSuchVersion(ReplayError):

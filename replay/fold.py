@@ -15,7 +15,7 @@ from ..agents.streams import Folder, StreamState
 from ..eventlog.clock import Micros, from_datetime, to_datetime
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
-from .errors import NoSuchStream, NoSuchVersion, UnknownAgent
+from .errors import EmptyStream, NoSuchStream, NoSuchVersion, UnknownAgent
 
 _LOOKED_AT = 20_000
 
@@ -60,9 +60,11 @@ def folder_for(app: App, stream: str) -> Folder:
 
 
 def head_of(log: EventLog, stream: str) -> int:
-    """Version of the last event; raises ``NoSuchStream`` when there is none."""
+    """Version of the last event; raises ``NoSuchStream`` when there is none, ``EmptyStream`` when the log lists it all the same."""
     head = log.head(stream)
     if head < 0:
+        if next(iter(log.streams(stream)), None) == stream:  # no name that begins with it comes before it
+            raise EmptyStream(f"{stream} has no events, though {log.url} lists it: they were deleted behind the log's back. Restore them from a backup.")
         raise NoSuchStream(f"{log.url} has no stream {stream!r}.{_close(log, stream)}")
     return head
 

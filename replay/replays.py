@@ -13,6 +13,7 @@ from ..agents.streams import Folder
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from ..eventlog.registry import event_name
+from .errors import EmptyStream
 from .fold import head_of
 from .streams import replay_rows
 from .verdicts import StreamReplay, Verdict
@@ -61,7 +62,10 @@ def _is_run(log: EventLog, app: App, stream: str) -> bool:
 
 async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: str) -> StreamReplay:
     """Never waits. It is a coroutine because agent code may ask for the running loop, as it can in the worker."""
-    head_of(log, stream)
+    try:
+        head_of(log, stream)
+    except EmptyStream as problem:
+        return StreamReplay(stream, Verdict.CANNOT, reason=str(problem))
     folder = folders.get(category_of(stream))
     if folder is None:
         return StreamReplay(stream, Verdict.CANNOT, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(sorted(app.agents))}")

@@ -14,9 +14,10 @@ import attrs
 from ..agents import facts
 from ..agents.app import App, runtime_codec
 from ..eventlog.clock import Micros
-from ..eventlog.errors import LogError
+from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
+from ..eventlog.names import category_of
 from ..eventlog.printing import cut, iso, one_line, plain, styled, time_of_day
 from .bookkeeping import odd_columns
 from .summaries import Telling, fields_of, value_of
@@ -41,6 +42,7 @@ _COLOURS: Final[dict[type, str]] = {
     facts.StreamBlocked: "red",
 }
 _USERS: Final = "yellow"
+_FOREIGN: Final = object()
 
 
 @attrs.frozen
@@ -78,11 +80,11 @@ class Line:
 
 def story(log: EventLog, stream: str, app: App | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Line]:
     """The events of ``stream`` from version ``first`` to ``last`` as lines, oldest first. A stream without events is empty."""
-    return _tell(log.read(stream, after=max(first - _LOOK_BACK, 0) - 1, upto=last), app, first)
+    telling = Telling(app.codec if app is not None else runtime_codec(), app is not None and category_of(stream) in app.definitions)
+    return _tell(log.read(stream, after=max(first - _LOOK_BACK, 0) - 1, upto=last), telling, first)
 
 
-def _tell(events: Iterable[StoredEvent], app: App | None, first: int) -> Iterator[Line]:
-    telling = Telling(app.codec if app is not None else runtime_codec())
+def _tell(events: Iterable[StoredEvent], telling: Telling, first: int) -> Iterator[Line]:
     before: Micros = -1
     for stored in events:
         line = _line(telling, stored, joined=stored.recorded_at == before)
@@ -97,8 +99,11 @@ def _line(telling: Telling, stored: StoredEvent, *, joined: bool) -> Line:
         return Line(stored, one_line(stored.type), f"was edited by hand: {odd}", joined, "red")
     try:
         if codec.registry.get(stored.type) is None:
-            tree = codec.tree(stored.data)
+            tree = _tree(telling, stored)
+            if tree is _FOREIGN:
+                return Line(stored, stored.type, f"not of this app: {_text(stored.data)}", joined, _USERS, stored.data)
             return Line(stored, stored.type, fields_of(tree) if isinstance(tree, dict) else value_of(tree), joined, _USERS, tree)
+        telling.ours = True
         event = codec.decode(stored.type, stored.schema, stored.data)
         if type(event) in _FACTS:
             return Line(stored, type(event).__name__, telling.summary(event, stored.recorded_at), joined, _COLOURS.get(type(event)), event)
@@ -106,6 +111,26 @@ def _line(telling: Telling, stored: StoredEvent, *, joined: bool) -> Line:
         return Line(stored, type(event).__name__, fields_of(values), joined, _USERS, event)
     except LogError as problem:
         return Line(stored, stored.type, f"cannot be read: {one_line(str(problem), 200)}  ({len(stored.data)} bytes)", joined, "red")
+
+
+def _tree(telling: Telling, stored: StoredEvent) -> Any:
+    """The tree of the bytes, or ``_FOREIGN`` for another program's. Raises ``Undecodable`` for damaged ones of our own."""
+    try:
+        tree = telling.codec.tree(stored.data)
+    except Undecodable:
+        if telling.ours:
+            raise
+        return _FOREIGN
+    telling.ours = True
+    return tree
+
+
+def _text(data: bytes) -> str:
+    """What another program wrote, as far as it is text."""
+    try:
+        return one_line(data.decode(), 200)
+    except UnicodeDecodeError:
+        return "1 byte" if len(data) == 1 else f"{len(data)} bytes"
 
 
 def _hex(value: object) -> object:

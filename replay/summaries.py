@@ -26,6 +26,8 @@ class Telling:
     """What a story remembers from line to line."""
 
     codec: Codec
+    #: Something in the stream was written by us: what is in another format there was damaged, and is nobody else's.
+    ours: bool = False
     #: Shortened id → the id it stands for.
     short: dict[str, str] = attrs.field(factory=dict)
     #: intent id → when its last attempt was recorded.

@@ -28,6 +28,7 @@ from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from .bookkeeping import ahead_of_the_log, covering, no_wake, odd_columns, wrong_category
+from .errors import EmptyStream
 from .fold import head_of
 
 _FACTS: Final = frozenset(facts.FACTS)
@@ -36,6 +37,7 @@ _FACTS: Final = frozenset(facts.FACTS)
 class FaultKind(enum.Enum):
     """What can be wrong."""
 
+    EMPTY = "not one event is there"
     HOLE = "versions have a hole"
     ORDER = "positions do not grow"
     UNDECODABLE = "cannot be decoded"
@@ -84,6 +86,8 @@ class StreamReport:
     events: int = 0
     #: Events whose content could not be checked, because the app that knows their types was not given.
     unchecked: int = 0
+    #: Events of another program: of types that are not known here, and in a format that is not the log's. Nothing looked into them.
+    foreign: int = 0
     faults: dict[FaultKind, Fault] = attrs.field(factory=dict)
     open_intents: list[OpenIntent] = attrs.field(factory=list)
     #: Why the snapshot was not compared; empty when it was, or there is none.
@@ -117,9 +121,12 @@ def verify_all(
             head_of(log, stream)
             folder = folders.get(category_of(stream))
             check = _Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
+            check.ours = folder is not None
             check.run(log.read(stream))
             _beside(log, check, checkpoints)
             _snapshot(log, folder, report)
+        except EmptyStream as problem:
+            report.fault(FaultKind.EMPTY, 0, str(problem))
         except StoreSchemaError as problem:
             report.fault(FaultKind.COLUMN, report.events, str(problem))
         progress(report)
@@ -162,6 +169,8 @@ class _Check:
     version: int = -1
     position: int = 0
     first: StoredEvent | None = None
+    #: Something in the stream was written by us: what is in another format there was damaged, and is nobody else's.
+    ours: bool = False
     last_at: int = 0
 
     def run(self, events: Iterable[StoredEvent]) -> StreamReport:
@@ -200,19 +209,32 @@ class _Check:
         self.version, self.position = stored.version, stored.position
 
     def _decoded(self, stored: StoredEvent) -> Any:
-        if not self.knows_all and self.codec.registry.get(stored.type) is None:
-            self.report.unchecked += 1
-            try:
-                self.codec.tree(stored.data)
-            except Undecodable as problem:
-                self.report.fault(FaultKind.UNDECODABLE, stored.version, f"{stored.type}: {problem}")
-            return None
+        if self.codec.registry.get(stored.type) is None:
+            damage = self._damage(stored)
+            if damage and not self.ours:
+                self.report.foreign += 1
+                return None
+            if not self.knows_all:
+                self.report.unchecked += 1
+                if damage:
+                    self.report.fault(FaultKind.UNDECODABLE, stored.version, f"{stored.type}: {damage}")
+                return None
+        self.ours = True
         try:
             return self.codec.decode(stored.type, stored.schema, stored.data)
         except Undecodable as problem:
             self.report.fault(FaultKind.UNDECODABLE, stored.version, str(problem))
             self.run_state = None
             return None
+
+    def _damage(self, stored: StoredEvent) -> str:
+        """Why the bytes are not in our format; empty when they are."""
+        try:
+            self.codec.tree(stored.data)
+        except Undecodable as problem:
+            return str(problem)
+        self.ours = True
+        return ""
 
     def _content(self, stored: StoredEvent, event: Any) -> None:
         try:
