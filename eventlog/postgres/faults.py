@@ -10,7 +10,7 @@ from psycopg import errors as states
 from ..errors import LogError, LogUnavailable, StoreSchemaError, TerminalError
 from .address import Address
 
-_MISSING: Final = ("3F000", "42P01", "42703", "42883", "42P02")
+_MISSING: Final = ("3F000", "42P01", "42703", "42P02")
 _SHUTTING_DOWN: Final = ("57P01", "57P02", "57P03")
 _ROOM: Final = ("53100", "53200")
 #: What a server says that has no connection left: for all, for this database or role, for those who are no superusers.
@@ -101,6 +101,11 @@ def _by_state(state: str, said: str, address: Address) -> LogError | None:
         return LogUnavailable(
             f"{address.shown} gave a statement up after {address.statement_timeout:g} s: {said}. Look for what holds it up in pg_stat_activity and pg_locks, "
             "or allow more time with ?statement_timeout=… (seconds); then try again."
+        )
+    if state == "42883":
+        return StoreSchemaError(
+            f"{address.shown} lacks a function of the log in schema {address.schema!r}: {said}. No event is lost with it; "
+            "make it anew with: eventlog init, as the schema's owner"
         )
     if state in _MISSING:
         return StoreSchemaError(

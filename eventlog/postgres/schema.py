@@ -6,6 +6,7 @@ so two processes may begin at once, and one that fails leaves nothing behind.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import psycopg
@@ -20,6 +21,8 @@ from .statements import statement
 MIGRATIONS: Final = ("001_first_tables", "002_append", "003_views")
 #: The tables of a schema that has seen them all.
 TABLES: Final = ("meta", "streams", "events", "blobs", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked", "pointed")
+#: What the migrations make beside tables.
+_CODE: Final = re.compile(r"^CREATE (FUNCTION|VIEW) (\w+)", re.MULTILINE)
 #: First key of the advisory lock; the second is a hash of the schema's name.
 _MIGRATING: Final = 0x696C6F67
 _OLDEST_SERVER: Final = 130_000
@@ -30,8 +33,8 @@ _TAKEN: Final = ("42P07", "42710", "42723")
 def prepare_schema(address: Address, *, create: bool, read_only: bool = False, repair: bool = False) -> bool:
     """Make sure that ``address`` holds an event log of this release; whether anything had to be done for it.
 
-    With ``create`` a missing log is made and an older one migrated. With ``repair`` positions are also made to go on behind
-    those of a log that was restored into a server whose transaction ids are lower. Raises ``StoreSchemaError`` or
+    With ``create`` a missing log is made and an older one migrated. With ``repair`` functions and views that somebody dropped are made anew,
+    and positions are made to go on behind those of a log that was restored into a server whose transaction ids are lower. Raises ``StoreSchemaError`` or
     ``LogUnavailable``.
     """
     try:
@@ -69,6 +72,9 @@ def _prepare(connection: Connection, address: Address, *, create: bool, repair: 
         for number in range(1, len(MIGRATIONS) + 1):
             _migrate(connection, address, number)
     _check_tables(connection, address)
+    if repair and _missing_code(connection, address):
+        _make_anew(connection, address)
+        changed = True
     if _is_behind(connection):
         if not repair:
             raise StoreSchemaError(
@@ -152,6 +158,29 @@ def _check_tables(connection: Connection, address: Address) -> None:
             f"Schema {address.schema!r} of {address.shown} lacks its table{'s' if len(missing) > 1 else ''} {', '.join(missing)}: somebody dropped what no "
             "release drops. Restore it from a backup, or begin a new log in another schema with: eventlog init"
         )
+
+
+def _missing_code(connection: Connection, address: Address) -> list[str]:
+    """Functions and views that the migrations made and that are there no longer."""
+    made = [name for migration in MIGRATIONS for _, name in _CODE.findall(statement(migration))]
+    sql = "SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($1) UNION SELECT viewname FROM pg_views WHERE schemaname = $1"
+    there = {name for (name,) in connection.execute(sql, (address.schema,))}
+    return [name for name in made if name not in there]
+
+
+def _make_anew(connection: Connection, address: Address) -> None:
+    """Make all functions and views once more: they hold no data. The migrations behind the first make nothing else."""
+    try:
+        with connection.transaction():
+            # One at a time: two that replace one function at once disturb each other.
+            connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_MIGRATING, address.schema))
+            for migration in MIGRATIONS[1:]:
+                connection.execute(_CODE.sub(r"CREATE OR REPLACE \1 \2", statement(migration)), prepare=False)
+    except psycopg.Error as error:
+        found = _refused(error, address)
+        if found is None:
+            raise
+        raise found from error
 
 
 def _is_behind(connection: Connection) -> bool:

@@ -134,6 +134,46 @@ def test_a_table_that_somebody_dropped_is_named(postgres_url, table):
         open_log(postgres_url)
 
 
+@pytest.mark.parametrize("part", ["FUNCTION append_events", "FUNCTION check_unchanged", "FUNCTION moment(bigint)", "VIEW lag", "VIEW history"])
+def test_a_function_or_view_that_somebody_dropped_is_made_anew_by_init(postgres_url, part):
+    prepare_log(postgres_url)
+    log = open_log(postgres_url)
+    log.append("a-1", [event()], ANY)
+    run(postgres_url, f"DROP {part.replace(' ', ' intentlog.', 1)} CASCADE")
+    assert [True, False] == [prepare_log(postgres_url) for _ in range(2)]
+    log.append("a-1", [event()], ANY)
+    assert [(2,)] == ask(postgres_url, "SELECT count(*) FROM intentlog.history")
+    assert [] == ask(postgres_url, "SELECT * FROM intentlog.lag")
+    log.close()
+
+
+def test_many_that_make_functions_anew_at_once_all_succeed(postgres_url):
+    prepare_log(postgres_url)
+    run(postgres_url, "DROP FUNCTION intentlog.append_events")
+    assert any(together(*[lambda: prepare_log(postgres_url) for _ in range(6)]))
+    assert not prepare_log(postgres_url)
+
+
+def test_a_writer_without_one_of_the_functions_is_told_how_to_get_it_back(postgres_url):
+    log = open_log(postgres_url)
+    run(postgres_url, "DROP FUNCTION intentlog.append_events")
+    with pytest.raises(StoreSchemaError, match=r"append_events.*No event is lost.*eventlog init"):
+        log.append("a-1", [event()], ANY)
+    log.close()
+
+
+def test_functions_are_not_made_anew_by_a_role_that_does_not_own_the_schema(postgres_url):
+    role = f"no_owner_{postgres_url[-6:]}"
+    prepare_log(postgres_url)
+    run(postgres_url, f"CREATE ROLE {role} LOGIN", f"GRANT USAGE ON SCHEMA intentlog TO {role}", f"GRANT SELECT ON ALL TABLES IN SCHEMA intentlog TO {role}")
+    try:
+        run(postgres_url, "DROP VIEW intentlog.lag")
+        with pytest.raises(StoreSchemaError, match=r"eventlog init as a role that owns"):
+            prepare_log(postgres_url.replace("//postgres@", f"//{role}@"))
+    finally:
+        run(postgres_url, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
 def test_a_database_that_is_not_there_is_told_from_a_server_that_is_not(postgres_url):
     with pytest.raises(StoreSchemaError, match="createdb"):
         open_log(f"{postgres_url}_not")
