@@ -100,7 +100,7 @@ def _following(log: EventLog, after: int, types: tuple[str, ...], categories: tu
         except LogUnavailable as problem:
             if time.monotonic() - failed > _APART:
                 pause = _FIRST_PAUSE
-                note(f"{masked(one_line(problem, 2_000))} Asking again until it answers; ^C stops.")
+                note(f"{masked(one_line(str(problem), 2_000))} Asking again until it answers; ^C stops.")
             time.sleep(pause)
             pause, failed = min(pause * 2, _LONGEST_PAUSE), time.monotonic()
 

@@ -108,7 +108,7 @@ class _Troubles:
     def tell(self, projection: Projection, error: Exception) -> None:
         from ..errors import LogUnavailable
 
-        text = masked(one_line(error if str(error) else type(error).__name__))
+        text = masked(one_line(str(error) or type(error).__name__))
         if not isinstance(error, LogUnavailable):
             text = f"{projection.view}: {text}"
         # A store that is gone is one trouble, whichever views meet it and however the server puts it from moment to moment.

@@ -145,6 +145,7 @@ def test_a_server_that_dies_and_comes_back_is_told_of_once_and_nothing_is_skippe
                 _reaches(follower, log, before + 6)
             assert 130 == follower.end()
             assert 1 <= len(_outages(follower)) <= 2, follower.errors
+            assert all("LogUnavailable(" not in line for line in follower.errors), "an error is told in words"
         if words[0] == "tail":
             shown = [json.loads(line)["position"] for line in follower.out]
             assert shown == [each.position for each in log.read_all(after=shown[0] - 1)]
