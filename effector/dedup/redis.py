@@ -170,6 +170,8 @@ def open_redis(url: str, *, create: bool = True) -> RedisStore:
         client = redis.Redis.from_url(
             address.url, socket_timeout=_LONGEST_ANSWER_S, socket_connect_timeout=_CONNECT_S, socket_keepalive=True, retry=Retry(NoBackoff(), 0)
         )
+        # A connection is made, and not connected, because only that refuses a parameter that redis-py does not know.
+        client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
     except (ValueError, TypeError):
         # The text would quote the part that could not be read, which may be a piece of the password.
         raise InvalidDedupUrl(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import string
+from urllib.parse import quote
+
 import pytest
 
-from intentlog.effector.dedup import InvalidDedupUrl
+from intentlog.effector.dedup import DedupError, InvalidDedupUrl, open_dedup
 from intentlog.effector.dedup.address import masked, parse_server
 
 SECRET = "hunter2"
@@ -31,6 +35,23 @@ URLS = [
 def test_a_shown_url_holds_no_secret(url: str) -> None:
     assert SECRET not in masked(url)
     assert SECRET not in repr(parse_server(url))
+
+
+def test_no_error_holds_the_password_whatever_it_is_made_of() -> None:
+    made = random.Random(7)
+    characters = string.digits + string.ascii_letters + string.punctuation + " " + "@:/?#&=%[] '\"" * 4
+    for _ in range(100):
+        password = "".join(made.choices(characters, k=made.randint(4, 20)))
+        for form in ("postgresql://ann:{}@127.0.0.1:1/effects", "redis://:{}@127.0.0.1:1/0", "redis://ann:{}@127.0.0.1:none/0", "nosql://ann:{}@db"):
+            for text in (password, quote(password, safe="")):
+                with pytest.raises(DedupError) as refusal:
+                    open_dedup(form.format(text))
+                assert password not in f"{refusal.value} {refusal.value!r}", form.format(text)
+
+
+def test_a_parameter_that_redis_does_not_know_is_a_bad_url() -> None:
+    with pytest.raises(InvalidDedupUrl, match="redis-py cannot read"):
+        open_dedup(f"redis://:{SECRET}@127.0.0.1:1/0?nonsense=1")
 
 
 def test_a_shown_url_still_says_where() -> None:
