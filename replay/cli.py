@@ -209,7 +209,7 @@ def _sum_up(counts: dict[str, int], waiting: list[Any], open_intents: int, count
     if counts["unchecked"]:
         note(f"{counted(counts['unchecked'], 'event')} of types that only an app knows: not checked beyond their bytes. Give --app to check them.")
     if counts["foreign"]:
-        note(f"{counted(counts['foreign'], 'event')} not of this app: of types it does not know, in another program's format. Not looked into.")
+        note(f"{counted(counts['foreign'], 'event')} not of this app: of types it does not know, in streams of another program. Not looked into.")
     if counts["ignored"]:
         note(f"{counted(counts['ignored'], 'snapshot')} ignored, as when it is loaded: other code made it, or the history before it cannot be folded.")
     found = f"{counts['unsound']:,} with faults" if counts["unsound"] else "sound"

@@ -86,7 +86,7 @@ class StreamReport:
     events: int = 0
     #: Events whose content could not be checked, because the app that knows their types was not given.
     unchecked: int = 0
-    #: Events of another program: of types that are not known here, and in a format that is not the log's. Nothing looked into them.
+    #: Events of another program: of types that are not known here, in streams with nothing of ours. Nothing looked into them.
     foreign: int = 0
     faults: dict[FaultKind, Fault] = attrs.field(factory=dict)
     open_intents: list[OpenIntent] = attrs.field(factory=list)
@@ -121,7 +121,7 @@ def verify_all(
             head_of(log, stream)
             folder = folders.get(category_of(stream))
             check = _Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
-            check.ours = folder is not None
+            check.ours = check.known = folder is not None
             check.run(log.read(stream))
             _beside(log, check, checkpoints)
             _snapshot(log, folder, report)
@@ -171,6 +171,8 @@ class _Check:
     first: StoredEvent | None = None
     #: Something in the stream was written by us: what is in another format there was damaged, and is nobody else's.
     ours: bool = False
+    #: Something in the stream is of a type that is known here, or its category is: a type that is not is missing in the app.
+    known: bool = False
     last_at: int = 0
 
     def run(self, events: Iterable[StoredEvent]) -> StreamReport:
@@ -211,7 +213,7 @@ class _Check:
     def _decoded(self, stored: StoredEvent) -> Any:
         if self.codec.registry.get(stored.type) is None:
             damage = self._damage(stored)
-            if damage and not self.ours:
+            if not self.ours if damage else self.knows_all and not self.known:
                 self.report.foreign += 1
                 return None
             if not self.knows_all:
@@ -219,7 +221,7 @@ class _Check:
                 if damage:
                     self.report.fault(FaultKind.UNDECODABLE, stored.version, f"{stored.type}: {damage}")
                 return None
-        self.ours = True
+        self.ours = self.known = True
         try:
             return self.codec.decode(stored.type, stored.schema, stored.data)
         except Undecodable as problem:

@@ -69,6 +69,12 @@ def test_behind_an_event_in_our_format_it_is_damage(both, app):
     assert FaultKind.UNDECODABLE in reports(both, app)["plain-1"].faults
 
 
+def test_a_stream_in_our_format_with_nothing_that_the_app_knows_is_another_programs(both):
+    both.log.append("letter.tracking-Bank", [new(8, "tracking.recorded", b"\x81\xa1a\x01")], ANY)
+    with_app, without = (reports(both, app)["letter.tracking-Bank"] for app in (APP, None))
+    assert (True, 1, 0, True, 0, 1) == (with_app.sound, with_app.foreign, with_app.unchecked, without.sound, without.foreign, without.unchecked)
+
+
 def test_a_type_that_the_registry_knows_is_looked_into_wherever_it_stands(both):
     event = APP.codec.stage(RefundAsked("o-2", 7), event_id=bytes([6]) * 16)
     both.log.append("plain-2", [attrs.evolve(event, data=b'{"cents": 7}')], ANY)
