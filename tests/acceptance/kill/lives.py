@@ -160,6 +160,19 @@ class Case:
         return self.lives[-1].left
 
 
+def killed(made: Case, boundary: str, n: int) -> int:
+    """Let the first life die when it reaches the boundary the n-th time, or the last time before; returns which it was.
+
+    How often a checkpoint is saved depends on what happened to be in flight, so a last one is found by trying.
+    """
+    while True:
+        life = made.live(crash=f"{boundary}:{n}")
+        if life.killed or n == 1:
+            return n
+        n -= 1
+        made.forget()
+
+
 @contextmanager
 def case(store: Store, folder: Path, orders: list[Order]) -> Iterator[Case]:
     """A case with a fresh world, in a folder of its own."""

@@ -12,7 +12,7 @@ from intentlog.effector.crash import BOUNDARIES
 from tests.acceptance.harness import end_of
 from tests.acceptance.kill.conftest import Unkilled
 from tests.acceptance.kill.laws import faults, killed_by_itself
-from tests.acceptance.kill.lives import Case, case, faults_in_all, orders_of
+from tests.acceptance.kill.lives import Case, case, faults_in_all, killed, orders_of
 from tests.acceptance.kill.orders import KINDS
 from tests.stores import Store, part_of
 
@@ -47,7 +47,7 @@ def twice(folder: Path, first: str, second: str, unkilled: Case, ends: list[str]
     """A life dies at one boundary, the next one at another while it recovers, the third goes through."""
     moments = random.Random(f"{first} {second}")
     with case(unkilled.store, folder, FEW) as made:
-        made.live(crash=f"{first}:{moments.randint(1, max(1, unkilled.counts[first] // 2))}")
+        killed(made, first, moments.randint(1, max(1, unkilled.counts[first] // 2)))
         found = killed_by_itself(made.lives[0])
         if made.live(crash=f"{second}:{moments.randint(1, 2)}").killed:
             ends.append(second)

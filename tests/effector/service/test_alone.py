@@ -20,7 +20,7 @@ json.dump({"code": code, "modules": sorted(sys.modules)}, sys.stdout)
 #: All that an effector needs of the agents' room.
 AGENTS = {
     *("committer", "errors", "facts", "facts_beside", "failures", "intents", "lazily", "leasing", "models", "queues", "reading", "retry"),
-    *("tool_policies", "tools", "tuning"),
+    *("signing", "tool_policies", "tools", "tuning"),
 }
 APP = """
 from intentlog.agents import App, agent
