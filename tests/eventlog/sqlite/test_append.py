@@ -105,7 +105,7 @@ def test_a_lease_that_another_process_took_over_is_noticed(log: EventLog, other:
 
 def test_a_stream_whose_first_append_was_undone_is_not_remembered(log: EventLog, other: EventLog) -> None:
     with pytest.raises(OverflowError):
-        log.append("ghost-1", [NewEvent(new_id(), "t", 1 << 70, b"")], NO_STREAM)
+        log.append("ghost-1", [event(b"ghost")], NO_STREAM, wakes=[Wake(QUEUE, 1 << 70)])  # the schedule is written after the stream
     other.append("real-1", [event(b"real")], NO_STREAM)
     assert log.append("ghost-1", [event(b"ghost")], NO_STREAM) == Appended((0,), ((2,),))
     assert [each.data for each in other.read("real-1")] == [b"real"]

@@ -13,7 +13,7 @@ import pytest
 from intentlog.eventlog.errors import LogUnavailable, TerminalError
 from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.ids import id_maker
-from intentlog.eventlog.log import Appended, Snapshot
+from intentlog.eventlog.log import Appended, Snapshot, Wake
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
 
@@ -122,8 +122,8 @@ def test_a_value_that_no_column_takes_spoils_nothing(tmp_path: Path) -> None:
         with pytest.raises(TerminalError, match="type"):
             log.append("a-1", [NewEvent(new_id(), None, 1, b"")], ANY)  # type: ignore[arg-type]
         with pytest.raises(OverflowError):
-            log.append("b-1", [NewEvent(new_id(), "t", 1 << 70, b"")], ANY)
-        with pytest.raises(TerminalError, match="not supported"):
+            log.append("b-1", [NewEvent(new_id(), "t", 1, b"")], ANY, wakes=[Wake("q", 1 << 70)])
+        with pytest.raises(TypeError, match="correlation"):
             log.append("c-1", [NewEvent(new_id(), "t", 1, b"", correlation=object())], ANY)  # type: ignore[arg-type]
         assert list(log.streams()) == []
         assert log.append("d-1", [event()], ANY) == Appended((0,), ((1,),))
