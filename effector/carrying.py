@@ -68,7 +68,7 @@ class Carrying:
         #: Appends under way.
         self.appending = 0
         self._gone: set[Claim] = set()
-        #: Claims that an append under way hands back: when they are found gone, it may be that append's doing.
+        #: Claims that are being handed back: that they are found gone is no loss.
         self.parting: set[Claim] = set()
 
     async def carry_out(self, claim: Claim, pending: Pending, place: Place, *, last: bool = False) -> End:
@@ -191,3 +191,4 @@ class Carrying:
     def over(self, claim: Claim) -> None:
         """Nobody serves this claim any more."""
         self._gone.discard(claim)
+        self.parting.discard(claim)

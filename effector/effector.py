@@ -305,6 +305,7 @@ class Effector:
             self._failures.pop(claim.name, None)
         finally:
             if handed_back:
+                self._carrying.parting.add(claim)
                 await self._hand_back([claim])
 
     async def _hand_back(self, claims: list[Claim]) -> None:

@@ -146,6 +146,7 @@ def redis_server() -> Iterator[Keys]:
 @pytest.fixture
 def redis_url(redis_server: Keys) -> Iterator[str]:
     """The URL of a Redis database that is empty, and emptied after the test."""
+    redis_server.clear()  # those that use the server itself leave what they like
     yield redis_server.url
     redis_server.clear()
 
