@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import FOUND, MOST, OK, app_option, complete_streams, json_option, log_option, reading, stream_argument
+from ..eventlog.console import FOUND, MOST, OK, app_option, complete_streams, json_option, stream_argument
 from ..eventlog.printing import Column, moment, note, one_line, print_json, say, styled, table, width
+from .sources import reading_source, source_option
 
 if TYPE_CHECKING:
     from ..agents.app import App
@@ -41,7 +42,7 @@ def _streams_argument(ctx: click.Context, parameter: click.Parameter, value: tup
 @click.option("--from", "first", type=click.IntRange(0, MOST), default=0, metavar="VERSION", help="Begin with this version.")
 @click.option("--to", "last", type=click.IntRange(0, MOST), metavar="VERSION", help="End with this version.")
 @click.option("-n", "count", type=click.IntRange(1, MOST), metavar="N", help="Only the last N events.")
-@log_option
+@source_option
 @app_option
 @json_option
 def show(stream: str, first: int, last: int | None, count: int | None, url: str, app: str | None, as_json: bool) -> int:
@@ -54,7 +55,7 @@ def show(stream: str, first: int, last: int | None, count: int | None, url: str,
     from .story import story
 
     known = _optional_app(app)
-    with reading(url) as log:
+    with reading_source(url) as log:
         head = head_of(log, stream)
         upto = head if last is None else min(last, head)
         if first > head:
@@ -89,7 +90,7 @@ def _tell(stream: str, lines: Iterable[Line]) -> None:
 @click.command()
 @stream_argument
 @click.option("--at", "at", metavar="VERSION|@POSITION|TIME", help="As of then: 17, @1234, 2026-01-31T09:14:02.  [default: now]")
-@log_option
+@source_option
 @app_option
 @json_option
 def state(stream: str, at: str | None, url: str, app: str | None, as_json: bool) -> int:
@@ -103,7 +104,7 @@ def state(stream: str, at: str | None, url: str, app: str | None, as_json: bool)
 
     known = load_app(app)
     place = parse_at(at) if at is not None else None
-    with reading(url) as log:
+    with reading_source(url) as log:
         tree = state_as_tree(state_at(log, known, stream, place))
     if as_json:
         print_json(tree)
@@ -119,7 +120,7 @@ def state(stream: str, at: str | None, url: str, app: str | None, as_json: bool)
 @click.option("--all", "everything", is_flag=True, help="Every stream of the log.")
 @click.option("--category", metavar="AGENT", help="Every stream of one agent.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for every stream, and remarks.")
-@log_option
+@source_option
 @app_option
 @json_option
 def replay(streams: list[str], everything: bool, category: str | None, verbose: bool, url: str, app: str | None, as_json: bool) -> int:
@@ -140,7 +141,7 @@ def replay(streams: list[str], everything: bool, category: str | None, verbose: 
     if category is not None:
         known.agent(category)
     total = Summary()
-    with reading(url) as log, closing(Progress(lambda: len(streams) or sum(1 for _ in log.streams(f"{category}-" if category else "")))) as progress:
+    with reading_source(url) as log, closing(Progress(lambda: len(streams) or sum(1 for _ in log.streams(f"{category}-" if category else "")))) as progress:
         for replayed in replay_all(log, known, streams or None, category=category):
             total.add(replayed)
             progress.advance(f"{total.diverged} diverged  {one_line(replayed.stream)}")
@@ -156,7 +157,7 @@ def replay(streams: list[str], everything: bool, category: str | None, verbose: 
 
 @click.command()
 @click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams_argument)
-@log_option
+@source_option
 @app_option
 @json_option
 def verify(streams: list[str], url: str, app: str | None, as_json: bool) -> int:
@@ -173,7 +174,7 @@ def verify(streams: list[str], url: str, app: str | None, as_json: bool) -> int:
     counts = {"streams": 0, "events": 0, "unchecked": 0, "foreign": 0, "unsound": 0, "ignored": 0}
     waiting: list[Any] = []
     open_intents = 0
-    with reading(url) as log, closing(Progress(lambda: len(streams) or _count(log))) as progress:
+    with reading_source(url) as log, closing(Progress(lambda: len(streams) or _count(log))) as progress:
         for report in verify_all(log, known, streams or None):
             counts["streams"] += report.stream != ""
             counts["events"] += report.events

@@ -8,7 +8,15 @@
             ├── NoSuchStream      the log has no stream of this name; names close ones
             │   └── EmptyStream   the log lists it, and none of its events is there
             ├── NoSuchVersion     beyond the head of the stream, or before its first event; names the head
-            └── UnknownAgent      the app has no agent for the stream's category
+            ├── UnknownAgent      the app has no agent for the stream's category
+            ├── BadAllowList      a line of an allow-list cannot be read
+            ├── CodeUnusable      the code to replay with cannot be had, or its app cannot be loaded
+            ├── NoSuchId          the log has nothing under this id
+            ├── BrokenBundle      a file that is no bundle, or is not whole
+            ├── BundleIsReadOnly  a bundle was asked to take a write
+            ├── Unredactable      a path to redact that names nothing, or nothing that can be replaced
+            ├── ForkRefused       this what-if cannot be had; nothing was written
+            └── MergeRefused      this fork cannot be brought back; nothing was written
 """
 
 from __future__ import annotations
@@ -34,3 +42,35 @@ class NoSuchVersion(ReplayError):
 
 class UnknownAgent(ReplayError):
     """The app has no agent for the stream's category."""
+
+
+class BadAllowList(ReplayError):
+    """A line of an allow-list cannot be read; the message names it."""
+
+
+class CodeUnusable(ReplayError):
+    """The code to replay with cannot be had, or its app cannot be loaded."""
+
+
+class NoSuchId(ReplayError):
+    """Nothing in the log has this id."""
+
+
+class BrokenBundle(ReplayError):
+    """The file is no bundle, was cut or edited, is too large, or was made by a newer release."""
+
+
+class BundleIsReadOnly(ReplayError):
+    """A bundle takes no writes."""
+
+
+class Unredactable(ReplayError):
+    """A path to redact cannot be read, names nothing, or names what an event cannot do without."""
+
+
+class ForkRefused(ReplayError):
+    """This what-if cannot be had; the message says why. Nothing was written."""
+
+
+class MergeRefused(ReplayError):
+    """This fork cannot be brought back; the message says why. Nothing was written."""

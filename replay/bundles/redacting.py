@@ -1,0 +1,149 @@
+"""Taking values out of a history before it leaves the house: each becomes a keyed digest and a size.
+
+Equal values of one bundle get equal marks, so that who reads it still sees what changed; the key is forgotten, so that no
+mark can be looked up by trying values. Whatever else would give a value away goes with it: the digests that the runtime
+keeps of requests and arguments. A path is ``[TYPE:]FIELD.FIELD…`` with ``*`` for any field or element.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from ...agents.app import runtime_codec
+from ...eventlog.codec import Codec
+from ...eventlog.errors import LogError, Undecodable
+from ...eventlog.events import StoredEvent
+from ..errors import Unredactable
+
+_INPUTS: Final = {"input.received": ("payload",), "activation.continued": ("input", "payload")}
+"""Types whose fields hold an input, and where in them its payload is."""
+
+
+@attrs.frozen
+class Redaction:
+    """One path."""
+
+    text: str
+    #: Only events, or inputs, of this type; empty for all.
+    type: str
+    path: tuple[str, ...]
+
+
+def parse_redactions(texts: Sequence[str]) -> tuple[Redaction, ...]:
+    """Paths as they are given on the command line. Raises ``Unredactable`` for one without a field.
+
+    >>> parse_redactions(["refund.asked:customer.email"])[0].path
+    ('customer', 'email')
+    """
+    found = []
+    for text in texts:
+        kind, mark, path = text.rpartition(":")
+        keys = tuple(path.split("."))
+        if not all(keys) or (mark and not kind):
+            raise Unredactable(f"{text!r:.120} is no path to redact: write [TYPE:]FIELD.FIELD…, for example refund.asked:customer.email or messages.*.content")
+        found.append(Redaction(text, kind, keys))
+    return tuple(found)
+
+
+@attrs.define
+class Redacting:
+    """Redacts the events of one bundle under one key."""
+
+    redactions: tuple[Redaction, ...]
+    _key: bytes
+    _codec: Codec = attrs.field(factory=runtime_codec)
+    _used: set[str] = attrs.field(factory=set)
+
+    @classmethod
+    def of(cls, texts: Sequence[str], key: bytes) -> Redacting:
+        """Raises ``Unredactable``."""
+        return cls(parse_redactions(texts), key)
+
+    def of_stream(self, events: Sequence[StoredEvent]) -> tuple[Sequence[StoredEvent], list[int]]:
+        """``events`` with what the paths name replaced, and the versions of those that were changed."""
+        if not self.redactions:
+            return events, []
+        done = [self._event(event) for event in events]
+        return done, [new.version for old, new in zip(events, done, strict=True) if old.data != new.data]
+
+    def check_used(self) -> None:
+        """Raise ``Unredactable`` for a path that named nothing: a slip in it would let out what it was to keep in."""
+        for each in self.redactions:
+            if each.text not in self._used:
+                raise Unredactable(f"No event has anything at {each.text!r:.120}, so nothing would be redacted there. What there is: eventlog show STREAM --json")
+
+    def _event(self, event: StoredEvent) -> StoredEvent:
+        try:
+            tree = self._codec.tree(event.data)
+        except Undecodable as problem:
+            raise Unredactable(
+                f"{event.stream} version {event.version} ({event.type}) cannot be read, so what it holds cannot be redacted: {problem}"
+            ) from problem
+        changed = self._all(event.type, tree)
+        place = _INPUTS.get(event.type)
+        if place is not None:
+            changed = self._input(tree, place) or changed
+        if not changed:
+            return event
+        if isinstance(tree.get("digest"), bytes):
+            tree["digest"] = self._digest(tree["digest"], 32)
+        try:
+            return event._replace(data=self._codec.encode_value(tree, dict[str, Any]))
+        except LogError as problem:
+            raise Unredactable(f"{event.stream} version {event.version} ({event.type}) cannot be written without what was redacted: {problem}") from problem
+
+    def _all(self, kind: str, tree: Any) -> bool:
+        changed = False
+        for each in self.redactions:
+            if not each.type or each.type == kind:
+                if self._replace(tree, each.path):
+                    self._used.add(each.text)
+                    changed = True
+        return changed
+
+    def _input(self, tree: Any, place: tuple[str, ...]) -> bool:
+        """What the paths name inside of an input's own bytes."""
+        for key in place[:-1]:
+            tree = tree[key]
+        payload = tree.get(place[-1])
+        if not isinstance(payload, bytes):
+            return False
+        as_json = tree.get("format") == "json"
+        try:
+            inner = json.loads(payload) if as_json else self._codec.tree(payload)
+        except (ValueError, Undecodable):
+            return False  # it is not what it says it is; nothing can be named in it, only the whole of it
+        if not self._all(tree.get("type") or "", inner):
+            return False
+        tree[place[-1]] = json.dumps(inner).encode() if as_json else self._codec.encode_value(inner, Any)
+        return True
+
+    def _replace(self, tree: Any, path: tuple[str, ...]) -> bool:
+        key, rest = path[0], path[1:]
+        if isinstance(tree, dict):
+            places: list[Any] = [each for each in tree if key in ("*", str(each))]
+        elif isinstance(tree, list):
+            places = [at for at in range(len(tree)) if key in ("*", str(at))]
+        else:
+            return False
+        changed = False
+        for at in places:
+            if rest:
+                changed = self._replace(tree[at], rest) or changed
+            elif tree[at] is not None:
+                tree[at] = self._mark(tree[at])
+                changed = True
+        return changed
+
+    def _mark(self, value: Any) -> str | bytes:
+        blob = value if isinstance(value, bytes) else self._codec.encode_value(value, Any)
+        mark = f"redacted:{self._digest(blob, 8).hex()}:{len(blob)}"
+        return mark.encode() if isinstance(value, bytes) else mark
+
+    def _digest(self, blob: bytes, size: int) -> bytes:
+        return hashlib.blake2b(blob, digest_size=size, key=self._key).digest()
