@@ -9,6 +9,10 @@
             │   └── EmptyStream   the log lists it, and none of its events is there
             ├── NoSuchVersion     beyond the head of the stream, or before its first event; names the head
             ├── UnknownAgent      the app has no agent for the stream's category
+            ├── BadPath           a path into a state that cannot be read
+            ├── NoSuchPath        a path under which nothing ever stood
+            ├── BadExpression     a condition that may not be said, or cannot be evaluated; names the part
+            ├── CannotBisect      there is nothing to search between, or no side of it can be told
             ├── BadAllowList      a line of an allow-list cannot be read
             ├── CodeUnusable      the code to replay with cannot be had, or its app cannot be loaded
             ├── NoSuchId          the log has nothing under this id
@@ -42,6 +46,22 @@ class NoSuchVersion(ReplayError):
 
 class UnknownAgent(ReplayError):
     """The app has no agent for the stream's category."""
+
+
+class BadPath(ReplayError):
+    """A path into a state that cannot be read; the message names the place."""
+
+
+class NoSuchPath(ReplayError):
+    """Nothing ever stood under this path; the message names what there is."""
+
+
+class BadExpression(ReplayError):
+    """A condition says what it may not, or a part of it cannot be evaluated; the message names the part."""
+
+
+class CannotBisect(ReplayError):
+    """There is nothing to search between, or neither side of it can be told; the message says why."""
 
 
 class BadAllowList(ReplayError):
