@@ -140,8 +140,8 @@ def state_as_tree(folded: StreamState) -> dict[str, Any]:
             "inputs": run.inputs,
             "completed": run.completed,
             "line": list(run.line),
-            "activations": {str(seq): _activation(activation) for seq, activation in run.open.items()},
-            "intents": {intent_id: _intent(intent) for intent_id, intent in run.intents.items()},
+            "activations": {str(seq): activation_as_tree(activation) for seq, activation in run.open.items()},
+            "intents": {intent_id: intent_as_tree(intent) for intent_id, intent in run.intents.items()},
             "late": list(run.late),
             "spent": {"tokens": run.spent.tokens, "cost": run.spent.cost},
             "blocked": run.blocked,
@@ -149,7 +149,8 @@ def state_as_tree(folded: StreamState) -> dict[str, Any]:
     }
 
 
-def _activation(activation: Any) -> dict[str, Any]:
+def activation_as_tree(activation: Any) -> dict[str, Any]:
+    """One open activation, as it stands under ``run.activations``."""
     shown = {
         "state": activation.state.value,
         "input": {"id": activation.input.input_id, "type": activation.input.type},
@@ -176,7 +177,8 @@ def _activation(activation: Any) -> dict[str, Any]:
     return shown
 
 
-def _intent(intent: Any) -> dict[str, Any]:
+def intent_as_tree(intent: Any) -> dict[str, Any]:
+    """One intent, as it stands under ``run.intents``."""
     shown = {"tool": intent.tool, "args": intent.args, "state": intent.state.value, "attempts": intent.attempts, "expires": to_datetime(intent.expires_at)}
     if intent.key:
         shown["key"] = intent.key
