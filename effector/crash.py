@@ -31,6 +31,13 @@ and the one of an effect that is tried again:
 ==================  ==================================================================================================
 ``postponed``         an attempt failed in a way that may heal; that, and when the next one is due, is durable
 ==================  ==================================================================================================
+
+and those of an effector's first phases:
+
+==================  ==================================================================================================
+``claimed``           the effector holds the key of an intent and has recorded nothing about it
+``distrusted``        that an intent is not authentic is durable
+==================  ==================================================================================================
 """
 
 from __future__ import annotations
@@ -59,6 +66,9 @@ SCHEDULED: Final = ("schedule.due", "schedule.fired")
 """Those that a schedule meets."""
 RETRIED: Final = ("postponed",)
 """That of an effect that is tried again."""
+CLAIMED: Final = ("claimed", "distrusted")
+"""Those between a claim and an attempt."""
+ALL: Final = (*BOUNDARIES, *SCHEDULED, *RETRIED, *CLAIMED)
 
 
 def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
@@ -69,11 +79,11 @@ def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
     >>> crash_at("tea.time")
     Traceback (most recent call last):
     ValueError: 'tea.time' names no boundary; there are: input.offered, input.recorded, model.answered, model.journalled, \
-turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired, postponed
+turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired, postponed, claimed, distrusted
     """
     wanted, colon, count = spec.partition(":")
-    if wanted not in (*BOUNDARIES, *SCHEDULED, *RETRIED):
-        raise ValueError(f"{spec!r} names no boundary; there are: {', '.join((*BOUNDARIES, *SCHEDULED, *RETRIED))}")
+    if wanted not in ALL:
+        raise ValueError(f"{spec!r} names no boundary; there are: {', '.join(ALL)}")
     if colon and not (count.isascii() and count.isdigit() and int(count) > 0):
         raise ValueError(f"{spec!r}: behind the colon stands which time it is reached, from 1, for example {wanted}:3")
     left = int(count or 1)
