@@ -77,6 +77,7 @@ class Carrying:
         Crash argument of that: outcome and hand-back are one append. Before it both are open, and whoever takes the key over
         finds the attempt; after it neither is, and nothing of this key runs here any more.
         """
+        self._boundary("claimed", claim.name)
         tool = self._tools.get(pending.intent.tool)
         objection = phases.verify(pending, self._verifier)
         if objection is not None:
