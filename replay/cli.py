@@ -1,4 +1,4 @@
-"""``eventlog show``, ``state``, ``replay`` and ``verify``: looking back. None of them can write, call a tool or ask a model."""
+"""``eventlog show``, ``state`` and ``verify``: looking back. None of them can write, call a tool or ask a model."""
 
 from __future__ import annotations
 
@@ -113,46 +113,6 @@ def state(stream: str, at: str | None, url: str, app: str | None, as_json: bool)
     for line in tree_lines({"state": tree["state"], "run": tree["run"]}, width=width()):
         say(line)
     return OK
-
-
-@click.command()
-@click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams_argument)
-@click.option("--all", "everything", is_flag=True, help="Every stream of the log.")
-@click.option("--category", metavar="AGENT", help="Every stream of one agent.")
-@click.option("-v", "--verbose", is_flag=True, help="A line for every stream, and remarks.")
-@source_option
-@app_option
-@json_option
-def replay(streams: list[str], everything: bool, category: str | None, verbose: bool, url: str, app: str | None, as_json: bool) -> int:
-    """Run the agents' code again over what is recorded, and compare.
-
-    Every answer comes from the log; no model, tool or effector can be reached. Each stream is same, diverged (where, and
-    which field) or cannot (why). Exits with 0 when all are the same, 1 when any diverged, 3 when one could not be replayed.
-    """
-    from ..agents.loading import load_app
-    from .progress import Progress
-    from .replays import replay_all
-    from .reports import replay_lines, replay_tree, summary_line
-    from .verdicts import Summary, Verdict
-
-    if sum((bool(streams), everything, category is not None)) != 1:
-        raise click.UsageError("Name what to replay: streams, or --category AGENT, or --all.", click.get_current_context())
-    known = load_app(app)
-    if category is not None:
-        known.agent(category)
-    total = Summary()
-    with reading_source(url) as log, closing(Progress(lambda: len(streams) or sum(1 for _ in log.streams(f"{category}-" if category else "")))) as progress:
-        for replayed in replay_all(log, known, streams or None, category=category):
-            total.add(replayed)
-            progress.advance(f"{total.diverged} diverged  {one_line(replayed.stream)}")
-            if as_json:
-                progress.close()
-                print_json(replay_tree(replayed))
-            elif verbose or streams or replayed.verdict is not Verdict.SAME:
-                progress.say(replay_lines(replayed, width=min(width(), 200), notes=verbose or bool(streams)))
-    if not as_json:
-        say(summary_line(total) if total.streams else f"nothing to replay: {url} has no stream{f' of {category}' if category else ''}")
-    return total.exit_code
 
 
 @click.command()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ..agents import facts
 from ..agents.app import App
+from ..agents.approvals_answers import CATEGORY as ANSWERS
 from ..agents.firing import CATEGORY
 from ..agents.streams import Folder
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from ..eventlog.registry import event_name
+from .allowing import Allowance
 from .errors import EmptyStream
 from .fold import head_of
 from .streams import replay_rows
+from .unseen import as_far_as_seen
 from .verdicts import StreamReplay, Verdict
 
 _FACTS: Final = frozenset(event_name(fact)[0] for fact in facts.FACTS)
@@ -32,24 +35,30 @@ def replay_all(
     streams: Iterable[str] | None = None,
     *,
     category: str | None = None,
+    allowances: Sequence[Allowance] = (),
     progress: Callable[[StreamReplay], None] = lambda replayed: None,
 ) -> Iterator[StreamReplay]:
     """Replay ``streams``, or a category, or the whole log: a verdict a stream, as they come (S-9.1, S-9.2).
 
-    ``progress`` is called with each. Memory does not grow with the number of streams nor with their length. Raises
-    ``NoSuchStream`` for a name in ``streams`` that the log does not have. Not to be called while an event loop runs in
-    the same thread: agent code gets a loop of its own, in which nothing is ever awaited.
+    Divergences that ``allowances`` cover are passed over. ``progress`` is called with each stream's. Memory does not grow with
+    the number of streams nor with their length. Raises ``NoSuchStream`` for a name in ``streams`` that the log does not have.
+    Not to be called while an event loop runs in the same thread: agent code gets a loop of its own, in which nothing is
+    ever awaited.
     """
     if streams is None:
-        streams = log.streams(f"{category}-" if category is not None else "")
-        planned = {name + CATEGORY for name in app.agents}  # the streams of schedules: no agent's code wrote them
-        streams = (stream for stream in streams if category_of(stream) not in planned and _is_run(log, app, stream))
+        streams = runs(log, app, log.streams(f"{category}-" if category is not None else ""))
     folders = {name: Folder(definitions) for name, definitions in app.definitions.items()}
     with asyncio.Runner() as runner:
         for stream in streams:
-            replayed = runner.run(_replay(log, app, folders, stream))
+            replayed = as_far_as_seen(log, runner.run(_replay(log, app, folders, stream, allowances)))
             progress(replayed)
             yield replayed
+
+
+def runs(log: EventLog, app: App, streams: Iterable[str]) -> Iterator[str]:
+    """Those of ``streams`` that an agent's code wrote."""
+    planned = {ANSWERS, *(name + CATEGORY for name in app.agents)}  # the streams of schedules
+    return (stream for stream in streams if category_of(stream) not in planned and _is_run(log, app, stream))
 
 
 def _is_run(log: EventLog, app: App, stream: str) -> bool:
@@ -60,7 +69,7 @@ def _is_run(log: EventLog, app: App, stream: str) -> bool:
     return first is not None and first.type in _FACTS
 
 
-async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: str) -> StreamReplay:
+async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: str, allowances: Sequence[Allowance]) -> StreamReplay:
     """Never waits. It is a coroutine because agent code may ask for the running loop, as it can in the worker."""
     try:
         head_of(log, stream)
@@ -70,7 +79,8 @@ async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: s
     if folder is None:
         return StreamReplay(stream, Verdict.CANNOT, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(sorted(app.agents))}")
     try:
-        return replay_rows(app, folder, stream, log.rows(stream), log)
+        snapshot = log.snapshots.load([stream]).get(stream)
+        return replay_rows(app, folder, stream, log.rows(stream), log, snapshot=snapshot, allowances=allowances)
     finally:
         for started in asyncio.all_tasks() - {asyncio.current_task()}:
             started.cancel()  # before their first step: what agent code starts on the side does not run here

@@ -8,16 +8,19 @@ from typing import Any, Final
 import attrs
 
 from ..eventlog.printing import cut, one_line, plain, styled
+from .preflight import Outlook, PreflightSummary, RunOutlook, StreamOutlook
+from .projected import ProjectionReplay
 from .verdicts import Divergence, Kind, StreamReplay, Summary, Verdict
 from .verify import StreamReport
 
 _MOST_CHILDREN: Final = 40
-_COLOURS: Final = {Verdict.SAME: "green", Verdict.DIVERGED: "red", Verdict.CANNOT: "yellow"}
+_COLOURS: Final = {Verdict.SAME: "green", Verdict.ALLOWED: "green", Verdict.DIVERGED: "red", Verdict.CANNOT: "yellow"}
 _WHY: Final = {
     Kind.DRIFT: "The code asks for something else at this step than it did when this was recorded.",
     Kind.MISS: "The code takes a step that was never recorded.",
     Kind.EVENT: "The code decides otherwise than it did when this was recorded.",
     Kind.FAILURE: "The turn ends otherwise than it did when this was recorded.",
+    Kind.STATE: "The code folds the same events to another state than the one that a worker had kept.",
 }
 
 
@@ -32,6 +35,9 @@ def replay_lines(replayed: StreamReplay, *, width: int, notes: bool) -> Iterator
         yield f"  {one_line(replayed.reason)}"
     else:
         yield f"{name}  {verdict}  {counted(replayed.turns, 'turn')}, {counted(replayed.hits, 'hit')}"
+    for excused in replayed.excused if notes else ():
+        found = excused.divergence
+        yield styled(f"  allowed by line {excused.line}: version {found.version} ({found.event}) {one_line(found.field)}".rstrip(), dim=True)
     if notes:
         for each in replayed.notes:
             yield styled(f"  note: {one_line(each)}", dim=True)
@@ -47,13 +53,17 @@ def divergence_lines(found: Divergence, *, width: int) -> Iterator[str]:
     yield f"  {found.place}"
     if found.field:
         yield f"  {styled(one_line(found.field), bold=True)}"
-    left, right, start, size = _windows(one_line(found.recorded), one_line(found.decided), max(width - 16, 20))
-    yield f"    recorded  {left}"
-    yield f"    decided   {right}"
-    if found.field:
-        yield " " * (14 + start) + styled("^" * size, fg="red")
+    yield from _sides(found.recorded, found.decided, found.field, width)
     yield f"  {_WHY[found.kind]}"
     yield styled(f"  The history around it: eventlog show {_quoted(found.stream)} --from {max(found.version - 5, 0)} --to {found.version + 5}", dim=True)
+
+
+def _sides(recorded: str, decided: str, field: str, width: int) -> Iterator[str]:
+    left, right, start, size = _windows(one_line(recorded), one_line(decided), max(width - 16, 20))
+    yield f"    recorded  {left}"
+    yield f"    decided   {right}"
+    if field:
+        yield " " * (14 + start) + styled("^" * size, fg="red")
 
 
 def _windows(left: str, right: str, room: int) -> tuple[str, str, int, int]:
@@ -81,15 +91,88 @@ def _quoted(stream: str) -> str:
 def summary_line(total: Summary) -> str:
     """The last line of a replay."""
     parts = [f"{counted(total.streams, 'stream')}:"]
-    for verdict, count in ((Verdict.SAME, total.same), (Verdict.DIVERGED, total.diverged), (Verdict.CANNOT, total.cannot)):
+    for verdict, count in ((Verdict.SAME, total.same), (Verdict.ALLOWED, total.allowed), (Verdict.DIVERGED, total.diverged), (Verdict.CANNOT, total.cannot)):
         if count or verdict is Verdict.SAME:
             parts.append(styled(f"{count} {verdict.value}", fg=_COLOURS[verdict], bold=True))
-    return f"{' '.join(parts)}  ({counted(total.events, 'event')}, {counted(total.turns, 'turn')}, {counted(total.hits, 'hit')}, no call)"
+    looked = f"{' '.join(parts)}  ({counted(total.events, 'event')}, {counted(total.turns, 'turn')}, {counted(total.hits, 'hit')}, no call)"
+    if not total.views:
+        return looked
+    same = total.views - total.views_diverged - total.views_cannot
+    other = "".join(f" {count} {word}" for count, word in ((total.views_diverged, "diverged"), (total.views_cannot, "cannot")) if count)
+    return f"{looked}, {counted(total.views, 'projection')}: {same} same{other}"
 
 
 def counted(number: int, word: str) -> str:
     """``1 turn``, ``2,000 turns``."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def projection_lines(found: ProjectionReplay, *, width: int) -> Iterator[str]:
+    """One projection's verdict, in full when it is not *same*."""
+    head = f"projection {one_line(found.view)}  {styled(found.verdict.value, fg=_COLOURS[found.verdict], bold=True)}"
+    if found.verdict is Verdict.SAME:
+        yield f"{head}  {counted(found.rows, 'row')}"
+    elif found.verdict is Verdict.CANNOT:
+        yield head
+        yield f"  {one_line(found.reason)}"
+    else:
+        yield f"{head} at row {one_line(found.row)!r}" if found.row else head
+        yield from _sides(found.recorded, found.decided, found.row, width)
+        yield "  Readers would see rows that this code does not build: raise the projection's version, build it beside, and swap."
+
+
+def projection_tree(found: ProjectionReplay) -> dict[str, Any]:
+    """A projection's verdict as ``--json`` prints it."""
+    return {"projection": found.view} | {name: value for name, value in attrs.asdict(found).items() if name != "view"} | {"verdict": found.verdict.value}
+
+
+_OUTLOOKS: Final = {Outlook.SAFE: "green", Outlook.PATCH: "yellow", Outlook.DIVERGES: "red"}
+
+
+def outlook_lines(found: StreamOutlook, *, width: int, safe: bool) -> Iterator[str]:
+    """The runs under way in one stream; those that are safe only with ``safe``."""
+    name = one_line(found.stream)
+    if found.reason:
+        yield f"{name}  {styled('CANNOT', fg='yellow', bold=True)}"
+        yield f"  {one_line(found.reason)}"
+    for each in found.runs:
+        if safe or each.outlook is not Outlook.SAFE:
+            yield from _run_lines(name, each, width)
+
+
+def _run_lines(name: str, found: RunOutlook, width: int) -> Iterator[str]:
+    outlook = styled(found.outlook.value.upper(), fg=_OUTLOOKS[found.outlook], bold=True)
+    if found.outlook is Outlook.SAFE:
+        yield f"{name}  {outlook}  activation {found.seq}, {found.state}{f': {one_line(found.remark)}' if found.remark else ''}"
+        return
+    yield f"{name}  {outlook}  at {found.place}, {found.state} after {counted(found.turns, 'turn')}"
+    if found.field:
+        yield f"  {styled(one_line(found.field), bold=True)}"
+    if found.recorded or found.decided:
+        yield from _sides(found.recorded, found.decided, found.field, width)
+    if found.remark:
+        yield f"  {one_line(found.remark)}"
+    if found.outlook is Outlook.PATCH:
+        yield '  Keep it on the old path: if ctx.patched("NAME"): the new step, else: the old one.'
+
+
+def outlook_tree(found: StreamOutlook) -> Iterator[dict[str, Any]]:
+    """The runs of a stream as ``--json`` prints them: an object a run."""
+    if found.reason:
+        yield {"stream": found.stream, "outlook": "cannot", "reason": found.reason}
+    for each in found.runs:
+        yield attrs.asdict(each) | {"outlook": each.outlook.value}
+
+
+def preflight_line(total: PreflightSummary) -> str:
+    """The last line of a preflight."""
+    parts = [f"{counted(total.safe + total.patch + total.diverges, 'run')} under way:"]
+    for outlook, count in ((Outlook.SAFE, total.safe), (Outlook.PATCH, total.patch), (Outlook.DIVERGES, total.diverges)):
+        if count or outlook is Outlook.SAFE:
+            parts.append(styled(f"{count} {outlook.value}", fg=_OUTLOOKS[outlook], bold=True))
+    if total.cannot:
+        parts.append(styled(f"{counted(total.cannot, 'stream')} cannot be looked at", fg="yellow", bold=True))
+    return " ".join(parts)
 
 
 def replay_tree(replayed: StreamReplay) -> dict[str, Any]:
@@ -106,6 +189,7 @@ def replay_tree(replayed: StreamReplay) -> dict[str, Any]:
         "divergence": attrs.asdict(found) | {"kind": found.kind.value} if found is not None else None,
         "reason": replayed.reason,
         "notes": list(replayed.notes),
+        "excused": [{"line": each.line} | attrs.asdict(each.divergence) | {"kind": each.divergence.kind.value} for each in replayed.excused],
     }
 
 

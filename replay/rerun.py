@@ -48,6 +48,8 @@ class Rerun:
     #: The first step without an answer that was made to fail (see ``rerun_turn``), and how much was staged before it.
     thrown: Request | None = None
     staged_before: int = 0
+    #: Guards (``ctx.patched``) that the code asked about.
+    guards_met: frozenset[str] = frozenset()
 
 
 def rerun_turn(
@@ -109,7 +111,8 @@ def rerun_turn(
     if ended and problem_found is not None:  # the worker meets it when it makes the append, and the turn fails with it
         ended, raised = False, problem_found
     drift = next((each for each in (ctx.fault, raised) if isinstance(each, Drift)), None)
-    return Rerun(staged, ctx.position(), _hits(activation, start, ctx.position()), ended, miss, raised, drift, thrown, staged_before)
+    guards_met: frozenset[str] = frozenset(vars(ctx).get("_patches", ()))
+    return Rerun(staged, ctx.position(), _hits(activation, start, ctx.position()), ended, miss, raised, drift, thrown, staged_before, guards_met)
 
 
 def _was_taken(request: Request, closed_at: tuple[int, int] | None) -> bool:

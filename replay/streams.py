@@ -22,11 +22,13 @@ from ..agents.run import Activation
 from ..agents.streams import Folder, StreamState
 from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import Row
-from ..eventlog.log import EventLog
+from ..eventlog.log import EventLog, Snapshot
 from ..eventlog.names import category_of
+from .allowing import Allowance, allowance_for
 from .compare import Mismatch, compare_staged, describe
+from .kept import compare_kept
 from .rerun import Described, Rerun, describe_drift, describe_failure, describe_miss, rerun_turn
-from .verdicts import Divergence, Kind, StreamReplay, Verdict
+from .verdicts import Divergence, Excused, Kind, StreamReplay, Verdict
 from .views import Arrivals
 
 _ARRIVALS: Final = facts.ARRIVALS | {"timer.fired"}
@@ -36,9 +38,10 @@ _ENTRIES: Final = {"model": "model_call.cached", "read": "tool_call.cached", "lo
 _CLOSING: Final = frozenset({"activation.suspended", "activation.completed", "activation.continued"})
 _STAGED_STEPS: Final = frozenset({"intent.staged", "timer.armed"})
 _FAILED: Final = "activation.failed"
-_SIGNED: Final = "intent.signed"
+_SIGNED: Final = frozenset({"intent.signed", "outcome.signed"})
 _RUNNABLE: Final = frozenset({ActivationState.QUEUED, ActivationState.RESUMABLE})
 _MOST_NOTES: Final = 20
+_MOST_EXCUSED: Final = 100
 
 
 class _Diverged(Exception):
@@ -53,9 +56,21 @@ class _Cannot(Exception):
     """How the walk stops where nothing can be said."""
 
 
-def replay_rows(app: App, folder: Folder, stream: str, chunks: Iterable[Sequence[Row]], log: EventLog) -> StreamReplay:
-    """Walk a stream's whole history; ``chunks`` are its rows from version 0 on, ``log`` has what it loaded of others."""
-    walk = _Walk(app.definitions[category_of(stream)], folder, folder.empty(stream), log)
+def replay_rows(
+    app: App,
+    folder: Folder,
+    stream: str,
+    chunks: Iterable[Sequence[Row]],
+    log: EventLog,
+    *,
+    snapshot: Snapshot | None = None,
+    allowances: Sequence[Allowance] = (),
+) -> StreamReplay:
+    """Walk a stream's whole history; ``chunks`` are its rows from version 0 on, ``log`` has what it loaded of others.
+
+    With ``snapshot`` the aggregate is compared at its version. What ``allowances`` cover is noted, and the walk goes on.
+    """
+    walk = _Walk(app.definitions[category_of(stream)], folder, folder.empty(stream), log, snapshot, allowances)
     verdict, divergence, reason = Verdict.SAME, None, ""
     try:
         for rows in chunks:
@@ -66,7 +81,9 @@ def replay_rows(app: App, folder: Folder, stream: str, chunks: Iterable[Sequence
         verdict, divergence = Verdict.DIVERGED, found.divergence
     except (_Cannot, Undecodable, ImpossibleHistory) as problem:
         verdict, reason = Verdict.CANNOT, str(problem)
-    return StreamReplay(stream, verdict, walk.events, walk.turns, walk.hits, divergence, reason, tuple(walk.notes))
+    if verdict is Verdict.SAME and walk.excused:
+        verdict = Verdict.ALLOWED
+    return StreamReplay(stream, verdict, walk.events, walk.turns, walk.hits, divergence, reason, tuple(walk.notes), tuple(walk.excused))
 
 
 @attrs.define(eq=False)
@@ -75,6 +92,8 @@ class _Walk:
     folder: Folder
     state: StreamState
     log: EventLog
+    snapshot: Snapshot | None
+    allowances: Sequence[Allowance]
     events: int = 0
     turns: int = 0
     hits: int = 0
@@ -84,14 +103,15 @@ class _Walk:
     arrivals: Arrivals = attrs.field(factory=Arrivals)
     #: (seq, "model", step) or (seq, "read", index) → version, of the open activations.
     entries: dict[tuple[int, str, int], int] = attrs.field(factory=dict)
+    excused: list[Excused] = attrs.field(factory=list)
 
     def take(self, row: Row) -> None:
         kind = row[1]
-        if kind in _ARRIVALS and not (kind == "intent.settled" and is_withdrawal(self._decode(row))):
-            self._arrival(row)
-        elif kind == _SIGNED:  # by whoever had keys then; a replay decides without
+        if kind in _SIGNED:  # by whoever had keys then; a replay decides without
             if not self.group:
                 self.folder.fold(self.state, (row,))
+        elif kind in _ARRIVALS and not (kind == "intent.settled" and is_withdrawal(self._decode(row))):
+            self._arrival(row)
         elif kind in _JOURNAL:
             self._entry(row)
         elif kind == _FAILED:
@@ -102,6 +122,23 @@ class _Walk:
             if kind in _CLOSING:
                 self._closed()
         self.events += 1
+        if self.snapshot is not None and self.state.version >= self.snapshot.version:
+            self._kept(self.snapshot, row)
+
+    def _kept(self, snapshot: Snapshot, row: Row) -> None:
+        """The state against a worker's, once: it keeps one where its turn ended."""
+        self.snapshot = None
+        found = compare_kept(self.definitions, snapshot, self.state.state) if self.state.version == snapshot.version else None
+        if found is not None:
+            self._report(Divergence(self.state.stream, row[0], row[1], Kind.STATE, -1, -1, -1, found.left, found.right, found.path, "snapshot"))
+
+    def _report(self, divergence: Divergence) -> None:
+        """Stop at ``divergence``, unless the allow-list lets it through."""
+        allowance = allowance_for(self.allowances, divergence) if self.allowances else None
+        if allowance is None:
+            raise _Diverged(divergence)
+        if len(self.excused) < _MOST_EXCUSED:
+            self.excused.append(Excused(allowance.line, divergence))
 
     def end(self) -> None:
         """The history may stop anywhere but within an append."""
@@ -159,12 +196,16 @@ class _Walk:
             self.folder.fold(self.state, self.group)  # says itself why this cannot follow
             raise _Cannot(f"{self.state.stream} version {self.group[-1][0]}: activation {closing.seq} was not to be run then")
         now, seen = activation.turn_now or closing.now, activation.turn_seen if activation.turn_now else closing.seen
-        turn, place = self._reproduced(activation, now, seen, closing)
-        if turn.thrown is not None:
-            self._note(self.group[-1][0], "a step without a recorded answer, whose failure the agent's code had handled, failed again")
-        if place:
-            self._note(self.group[-1][0], "outcomes had arrived while the turn ran; it came out as recorded as of another moment of its load")
-        self._done(turn)
+        try:
+            turn, place = self._reproduced(activation, now, seen, closing)
+        except _Diverged as found:
+            self._report(found.divergence)
+        else:
+            if turn.thrown is not None:
+                self._note(self.group[-1][0], "a step without a recorded answer, whose failure the agent's code had handled, failed again")
+            if place:
+                self._note(self.group[-1][0], "outcomes had arrived while the turn ran; it came out as recorded as of another moment of its load")
+            self._done(turn)
         self.folder.fold(self.state, self.group)
         self.group.clear()
         self.arrivals.clear()
@@ -225,8 +266,10 @@ class _Walk:
         failed = self._decode(row)
         activation = self._runnable(failed.seq)
         if activation is not None:
-            turn = self._best_failure(activation, failed, row)
-            self._done(turn)
+            try:
+                self._done(self._best_failure(activation, failed, row))
+            except _Diverged as found:
+                self._report(found.divergence)
         self.folder.fold(self.state, (row,))
         self.arrivals.clear()
 

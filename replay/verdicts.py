@@ -12,6 +12,8 @@ class Verdict(enum.Enum):
     """How a stream came out."""
 
     SAME = "same"
+    #: It diverged only where the allow-list says that it may.
+    ALLOWED = "allowed"
     DIVERGED = "diverged"
     CANNOT = "cannot"
 
@@ -27,6 +29,8 @@ class Kind(enum.Enum):
     EVENT = "event"
     #: The turn raised where it had ended, or ended where it had raised, or raised something else.
     FAILURE = "failure"
+    #: The aggregate as a worker had kept it in a snapshot, and as it is folded now (S-8.1).
+    STATE = "state"
 
 
 @attrs.frozen
@@ -58,8 +62,18 @@ class Divergence:
         >>> Divergence("a-1", 3, "intent.staged", Kind.EVENT, 0, 1, 2, "4200", "4300", "args.cents", "refund").place
         'activation 0, turn 1, step 2 (refund)'
         """
+        if self.kind is Kind.STATE:
+            return f"the state at version {self.version}"
         step = f", step {self.step}" if self.step >= 0 else ""
         return f"activation {self.seq}, turn {self.turn}{step}{f' ({self.subject})' if self.subject else ''}"
+
+
+@attrs.frozen
+class Excused:
+    """A divergence that the allow-list lets through, and the line of the list that does."""
+
+    line: int
+    divergence: Divergence
 
 
 @attrs.frozen
@@ -78,6 +92,8 @@ class StreamReplay:
     reason: str = ""
     #: Remarks about what cannot be reproduced from the log and is therefore no divergence.
     notes: tuple[str, ...] = ()
+    #: What was let through; the replay went on behind each with what is recorded.
+    excused: tuple[Excused, ...] = ()
 
     @property
     def misses(self) -> int:
@@ -100,6 +116,7 @@ class Summary:
     """The sum of many streams."""
 
     same: int = 0
+    allowed: int = 0
     diverged: int = 0
     cannot: int = 0
     events: int = 0
@@ -107,10 +124,21 @@ class Summary:
     hits: int = 0
     misses: int = 0
     drifts: int = 0
+    #: Projections, which are no streams.
+    views: int = 0
+    views_diverged: int = 0
+    views_cannot: int = 0
+
+    def add_projection(self, verdict: Verdict) -> None:
+        """Count one projection."""
+        self.views += 1
+        self.views_diverged += verdict is Verdict.DIVERGED
+        self.views_cannot += verdict is Verdict.CANNOT
 
     def add(self, replayed: StreamReplay) -> None:
         """Count one more stream."""
         self.same += replayed.verdict is Verdict.SAME
+        self.allowed += replayed.verdict is Verdict.ALLOWED
         self.diverged += replayed.verdict is Verdict.DIVERGED
         self.cannot += replayed.verdict is Verdict.CANNOT
         self.events += replayed.events
@@ -122,9 +150,9 @@ class Summary:
     @property
     def streams(self) -> int:
         """How many streams were looked at."""
-        return self.same + self.diverged + self.cannot
+        return self.same + self.allowed + self.diverged + self.cannot
 
     @property
     def exit_code(self) -> int:
-        """0: all the same. 1: at least one diverged. 3: none diverged, but at least one could not be replayed."""
-        return FOUND if self.diverged else COULD_NOT if self.cannot else SAME
+        """0: all the same, or allowed to differ. 1: at least one diverged. 3: none diverged, but at least one could not be replayed."""
+        return FOUND if self.diverged or self.views_diverged else COULD_NOT if self.cannot or self.views_cannot else SAME

@@ -132,7 +132,7 @@ def test_replay_of_a_history_that_cannot_be_read_exits_with_3(folder):
 
 def test_replay_wants_to_know_what(folder):
     code, _, err = eventlog(folder, "replay", "--app", "refunds:app")
-    assert (2, True) == (code, "Name what to replay: streams, or --category AGENT, or --all." in err)
+    assert (2, True) == (code, "Name what to replay: streams, or --category AGENT, or --since WHEN, or --bundle FILE, or --all." in err)
 
 
 def test_verify_finds_the_log_sound_and_says_what_it_could_not_check(folder):

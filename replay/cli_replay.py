@@ -1,0 +1,229 @@
+"""``eventlog replay`` and ``eventlog preflight``: other code over recorded runs, before it is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ..eventlog.console import app_option, complete_streams, json_option
+from ..eventlog.printing import note, one_line, print_json, say, width
+from .sources import SCHEME, reading_source, source_option
+
+if TYPE_CHECKING:
+    from ..eventlog.log import EventLog
+    from .allowing import Allowance
+    from .looking import Looking
+
+_JOBS: Final = click.IntRange(1, 256)
+_CODE: Final = "Run this code instead of what is found from here: a folder, or a git revision of the repository around the current folder."
+
+
+def _streams_argument(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
+    from ..eventlog.names import check_stream
+
+    return [check_stream(each) for each in value]
+
+
+_streams: Final = click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams_argument)
+_since: Final = click.option("--since", metavar="WHEN", help="Streams with events since then: 36h, 7d, 2026-01-31T09:14, @POSITION.")
+_category: Final = click.option("--category", metavar="AGENT", help="Only streams of one agent.")
+_code: Final = click.option("--code", metavar="PATH|REV", help=_CODE)
+_jobs: Final = click.option("--jobs", "-j", metavar="N", type=_JOBS, default=1, show_default=True, help="Processes that share the streams.")
+
+
+@click.command()
+@_streams
+@click.option("--all", "everything", is_flag=True, help="Every stream of the log, and the projections.")
+@_since
+@_category
+@click.option("--bundle", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="The streams of a bundle, instead of --log.")
+@_code
+@_jobs
+@click.option("--allow", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Divergences to let through: lines of STREAM [VERSION] [FIELD]  # why.")
+@click.option("-v", "--verbose", is_flag=True, help="A line for every stream, and remarks.")
+@source_option
+@app_option
+@json_option
+def replay(
+    streams: list[str],
+    everything: bool,
+    since: str | None,
+    category: str | None,
+    bundle: str | None,
+    code: str | None,
+    jobs: int,
+    allow: Any,
+    verbose: bool,
+    url: str,
+    app: str | None,
+    as_json: bool,
+) -> int:
+    """Run the agents' code again over what is recorded, and compare.
+
+    Every answer comes from the log; no model, tool or effector can be reached. Each stream is same, diverged (where, and
+    which field) or cannot (why). Exits with 0 when all are the same, 1 when any diverged, 3 when one could not be replayed.
+
+    \b
+    eventlog replay --all --app refunds:app
+    eventlog replay --since 7d --code main --jobs 4 --allow known.txt --app refunds:app
+    """
+    from .progress import Progress
+    from .reports import projection_lines, projection_tree, replay_lines, replay_tree, summary_line
+    from .verdicts import Summary, Verdict
+
+    _check_choice(streams, everything or bundle is not None, since, category)
+    source = f"{SCHEME}{bundle}" if bundle is not None else url
+    allowances = _allowances(allow)
+    total, used = Summary(), set[int]()
+    with ExitStack() as held:
+        log = held.enter_context(reading_source(source))
+        looking = held.enter_context(_looking("replay", log, source, app, code, jobs, allow=allowances))
+        chosen = _Chosen(log, streams, since, category)
+        progress = held.enter_context(closing(Progress(chosen.count)))
+        for replayed in looking.replayed(chosen, only_runs=not streams, category=category):
+            total.add(replayed)
+            used.update(each.line for each in replayed.excused)
+            progress.advance(f"{total.diverged} diverged  {one_line(replayed.stream)}")
+            if as_json:
+                progress.close()
+                print_json(replay_tree(replayed))
+            elif verbose or streams or replayed.verdict is not Verdict.SAME:
+                progress.say(replay_lines(replayed, width=min(width(), 200), notes=verbose or bool(streams)))
+        for view in looking.projections() if everything else ():
+            total.add_projection(view.verdict)
+            if as_json:
+                progress.close()
+                print_json(projection_tree(view))
+            elif verbose or view.verdict is not Verdict.SAME:
+                progress.say(projection_lines(view, width=min(width(), 200)))
+    _tell_unused(allowances, used)
+    if not as_json:
+        named = f" of {category}" if category else ""
+        say(summary_line(total) if total.streams else f"nothing to replay: {one_line(source)} has no stream{named}{f' since {since}' if since else ''}")
+    return total.exit_code
+
+
+@click.command()
+@_streams
+@_since
+@_category
+@_code
+@_jobs
+@click.option("-v", "--verbose", is_flag=True, help="Safe runs as well.")
+@source_option
+@app_option
+@json_option
+def preflight(
+    streams: list[str], since: str | None, category: str | None, code: str | None, jobs: int, verbose: bool, url: str, app: str | None, as_json: bool
+) -> int:
+    """Would the runs under way now go on under this code?
+
+    Each is SAFE, WILL DIVERGE (where) or NEEDS PATCH: it leaves its path at a place that it had passed before, and a
+    ctx.patched there keeps it on the old one. Exits with 0 when every run is safe, 1 when one is not, 3 when one could not be
+    looked at.
+
+    \b
+    eventlog preflight --code feature-branch --app refunds:app
+    """
+    from .preflight import Outlook, PreflightSummary
+    from .progress import Progress
+    from .reports import outlook_lines, outlook_tree, preflight_line
+
+    if sum((bool(streams), since is not None or category is not None)) > 1:
+        raise click.UsageError("Name streams, or choose them with --since and --category; not both.", click.get_current_context())
+    total = PreflightSummary()
+    with ExitStack() as held:
+        log = held.enter_context(reading_source(url))
+        looking = held.enter_context(_looking("preflight", log, url, app, code, jobs))
+        chosen = _Chosen(log, streams, since, category)
+        progress = held.enter_context(closing(Progress(chosen.count)))
+        for found in looking.outlooks(chosen, only_runs=not streams, category=category):
+            total.add(found)
+            progress.advance(f"{total.diverges + total.patch} not safe  {one_line(found.stream)}")
+            if as_json:
+                progress.close()
+                for tree in outlook_tree(found):
+                    print_json(tree)
+            elif found.reason or any(verbose or each.outlook is not Outlook.SAFE for each in found.runs):
+                progress.say(outlook_lines(found, width=min(width(), 200), safe=verbose))
+    if not as_json:
+        say(preflight_line(total))
+    return total.exit_code
+
+
+def _check_choice(streams: list[str], everything: bool, since: str | None, category: str | None) -> None:
+    if bool(streams) + (everything or since is not None or category is not None) != 1:
+        raise click.UsageError("Name what to replay: streams, or --category AGENT, or --since WHEN, or --bundle FILE, or --all.", click.get_current_context())
+
+
+def _allowances(file: Any) -> tuple[Allowance, ...]:
+    from .allowing import read_allowances
+    from .errors import BadAllowList
+
+    if file is None:
+        return ()
+    try:
+        return read_allowances(file.read(), file.name)
+    except (BadAllowList, UnicodeDecodeError) as problem:
+        raise click.UsageError(str(problem)) from problem
+
+
+def _tell_unused(allowances: Iterable[Allowance], used: set[int]) -> None:
+    from .allowing import unused
+
+    for each in unused(allowances, used):
+        field = "" if each.field == "*" else f" {each.field}"
+        note(f"eventlog: the allow-list's line {each.line} ({one_line(each.stream)}{field}) let nothing through; take it out, or mend it.")
+
+
+@contextmanager
+def _looking(verb: str, log: EventLog, source: str, app: str | None, code: str | None, jobs: int, allow: tuple[Allowance, ...] = ()) -> Iterator[Looking]:
+    """Who runs the code: this process, or others when it is other code or they are to be several."""
+    from .looking import Elsewhere, Here
+    from .sharing import UsageFault
+
+    if code is None and jobs == 1:
+        from ..agents.loading import load_app
+
+        yield Here(log, load_app(app), allow)
+        return
+    if not app:
+        raise click.UsageError("This needs the app: --app module:attribute, for example --app refunds:app, or set EVENTLOG_APP.")
+    with ExitStack() as held:
+        from .revisions import code_at
+
+        found = held.enter_context(code_at(code)) if code is not None else None
+        looking = Elsewhere.make(verb, source, app, found, jobs, allow)
+        try:
+            beside = looking.check()
+        except UsageFault as problem:
+            raise click.UsageError(str(problem)) from problem
+        if beside:
+            note(f"eventlog: not of {code} but from the checkout itself: {', '.join(beside)}. Install the app elsewhere, or give --code a folder.")
+        yield looking
+
+
+class _Chosen:
+    """The streams that were asked for, in order of their names unless they were named."""
+
+    def __init__(self, log: EventLog, named: list[str], since: str | None, category: str | None) -> None:
+        from .errors import EmptyStream
+        from .fold import head_of
+        from .selecting import streams_since
+
+        self._log, self._named, self._prefix = log, named, f"{category}-" if category else ""
+        if since is not None:
+            self._named = streams_since(log, since, category)
+        self._listed = since is not None or bool(named)
+        for stream in named:
+            with suppress(EmptyStream):  # the replay says so
+                head_of(log, stream)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named) if self._listed else self._log.streams(self._prefix)
+
+    def count(self) -> int:
+        return len(self._named) if self._listed else sum(1 for _ in self._log.streams(self._prefix))

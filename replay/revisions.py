@@ -1,0 +1,104 @@
+"""The code to replay with: a folder, or a revision of the repository around the current folder.
+
+A revision is written out by ``git archive`` into a folder of its own; nothing of the checkout, its index or its
+references is touched.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from .errors import CodeUnusable
+
+_PATIENCE: Final = 300.0
+
+
+@attrs.frozen
+class Code:
+    """Where modules are looked for first."""
+
+    #: What it was asked for as, for people.
+    label: str
+    #: Folders, in order.
+    paths: tuple[str, ...]
+    #: The checkout that the revision is one of: modules that come from there are not of the revision. Empty for a folder.
+    checkout: str = ""
+
+
+@contextmanager
+def code_at(given: str, folder: Path | None = None) -> Iterator[Code]:
+    """The code that ``given`` names, as long as the block lasts; ``folder``: the current one unless given.
+
+    A folder of that name comes before a revision. Raises ``CodeUnusable``.
+    """
+    here = folder or Path.cwd()
+    place = here / given
+    if place.is_dir():
+        root = place.resolve()
+        yield Code(given, _paths(root))
+        return
+    if place.exists():
+        raise CodeUnusable(f"--code {given}: that is a file. Give the folder that the app's module is found from, or a git revision.")
+    commit = _commit(here, given)
+    top, prefix = _git(here, "rev-parse", "--show-toplevel").strip(), _git(here, "rev-parse", "--show-prefix").strip()
+    with tempfile.TemporaryDirectory(prefix="eventlog-code-") as made:
+        root = Path(made).resolve()
+        _write_out(Path(top), commit, root)
+        if prefix and not (root / prefix).is_dir():
+            raise CodeUnusable(f"--code {given}: the revision {commit[:12]} has no folder {prefix}, which is the current one. Go to the folder of that time.")
+        yield Code(f"{given} ({commit[:12]})" if not commit.startswith(given) else commit[:12], _paths(root / prefix, root), top)
+
+
+def _paths(*roots: Path) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(each) for root in roots for each in (root, root / "src") if each.is_dir()))
+
+
+def _commit(here: Path, given: str) -> str:
+    unknown = f"--code {given!r:.200} is neither a folder here nor a revision of the git repository around {here}"
+    if not given or given.startswith("-"):
+        raise CodeUnusable(f"{unknown}. Give a path, or a revision such as HEAD~1, main or v1.2.")
+    try:
+        return _git(here, "rev-parse", "--verify", "--quiet", f"{given}^{{commit}}").strip()
+    except CodeUnusable as problem:
+        raise CodeUnusable(f"{unknown}{_said(problem)}. git tag and git log list revisions.") from problem
+
+
+def _said(problem: CodeUnusable) -> str:
+    text = str(problem).partition("\n")[2].strip()
+    return f" ({text})" if text else ""
+
+
+def _write_out(top: Path, commit: str, root: Path) -> None:
+    archive = _git_bytes(top, "archive", "--format=tar", commit)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(root, filter="data")
+    except (tarfile.TarError, OSError) as problem:
+        raise CodeUnusable(f"the revision {commit[:12]} cannot be written out to {root}: {problem}") from problem
+
+
+def _git(here: Path, *words: str) -> str:
+    return _git_bytes(here, *words).decode("utf-8", "surrogateescape")
+
+
+def _git_bytes(here: Path, *words: str) -> bytes:
+    settings = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(["git", "-C", str(here), *words], env=settings, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False)
+    except FileNotFoundError as problem:
+        raise CodeUnusable("a revision needs git, which is not installed here. Give --code a folder instead.") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise CodeUnusable(f"git {words[0]} in {here} did not end within {_PATIENCE:.0f} s") from problem
+    if done.returncode != 0:
+        raise CodeUnusable(f"git {words[0]} in {here} failed with {done.returncode}:\n{done.stderr.decode(errors='replace').strip():.500}")
+    return done.stdout
