@@ -42,9 +42,7 @@ def _optional_app(spec: str | None) -> App | None:
 @source_option
 @app_option
 @json_option
-def bundle(
-    streams: list[str], out: str, everything: bool, category: str | None, redact: tuple[str, ...], url: str, app: str | None, as_json: bool
-) -> int:
+def bundle(streams: list[str], out: str, everything: bool, category: str | None, redact: tuple[str, ...], url: str, app: str | None, as_json: bool) -> int:
     """Put STREAMs into one file that opens anywhere.
 
     With their events go what their turns had loaded of other streams, snapshots, and hashes of all of it; with --app also
@@ -97,7 +95,9 @@ def raw(stream: str, number: int | None, whole: bool, url: str, app: str | None,
         events = log.read(stream) if number is None else log.read(stream, after=number - 1, upto=number)
         first = next(iter(events), None)
         if first is None:
-            raise NoSuchVersion(f"{stream} has no version {number}, though it has later ones: it was deleted behind the log's back. See: eventlog verify {stream}")
+            raise NoSuchVersion(
+                f"{stream} has no version {number}, though it has later ones: it was deleted behind the log's back. See: eventlog verify {stream}"
+            )
         rows = []
         for stored in chain([first], events):
             each = raw_event(stored, codec)

@@ -90,7 +90,7 @@ def _check_version(file: Path, blob: bytes) -> None:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise BrokenBundle(f"{file} has a {MANIFEST} that says nothing of {FORMAT!r}, so it is no bundle. {_AGAIN}")
     if head.get("version") != VERSION:
-        raise BrokenBundle(f"{file} is a bundle of version {head.get('version')!r:.20}; this release reads version {VERSION}. Install the release that made it.")
+        raise BrokenBundle(f"{file} is a bundle of version {head.get('version')!r:.20}; this release reads {VERSION}. Install the release that made it.")
 
 
 def _check_members(file: Path, archive: zipfile.ZipFile, manifest: Manifest) -> None:

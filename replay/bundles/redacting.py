@@ -75,7 +75,7 @@ class Redacting:
         """Raise ``Unredactable`` for a path that named nothing: a slip in it would let out what it was to keep in."""
         for each in self.redactions:
             if each.text not in self._used:
-                raise Unredactable(f"No event has anything at {each.text!r:.120}, so nothing would be redacted there. What there is: eventlog show STREAM --json")
+                raise Unredactable(f"No event has anything at {each.text!r:.120}, so nothing would be redacted. What there is: eventlog show STREAM --json")
 
     def _event(self, event: StoredEvent) -> StoredEvent:
         try:
@@ -100,10 +100,9 @@ class Redacting:
     def _all(self, kind: str, tree: Any) -> bool:
         changed = False
         for each in self.redactions:
-            if not each.type or each.type == kind:
-                if self._replace(tree, each.path):
-                    self._used.add(each.text)
-                    changed = True
+            if (not each.type or each.type == kind) and self._replace(tree, each.path):
+                self._used.add(each.text)
+                changed = True
         return changed
 
     def _input(self, tree: Any, place: tuple[str, ...]) -> bool:

@@ -124,7 +124,9 @@ def _schemas(app: App, types: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def _code(app: App) -> dict[str, dict[str, Any]]:
-    return {name: {"fingerprint": Folder(definitions).fingerprint, "version": definitions.agent.version} for name, definitions in sorted(app.definitions.items())}
+    return {
+        name: {"fingerprint": Folder(definitions).fingerprint, "version": definitions.agent.version} for name, definitions in sorted(app.definitions.items())
+    }
 
 
 def _write(target: Path, manifest: Manifest, members: dict[str, bytes]) -> None:

@@ -1,0 +1,264 @@
+"""A bundle says what its log says, opens only whole, and runs nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from intentlog.agents import App
+from intentlog.eventlog.errors import TerminalError
+from intentlog.eventlog.versions import ANY
+from intentlog.replay import Verdict, replay_all, replay_stream, state_at
+from intentlog.replay.bundles import open_bundle, write_bundle
+from intentlog.replay.bundles.layout import MANIFEST
+from intentlog.replay.errors import BrokenBundle, BundleIsReadOnly, NoSuchStream, ReplayError, Unredactable
+from intentlog.replay.story import story
+from intentlog.replay.verify import verify_all
+from tests.replay.histories import moves, played
+from tests.replay.world import STREAM, RefundAsked, World, app_of, paying, unanswered
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def app() -> App:
+    return app_of(paying)
+
+
+@pytest.fixture
+def bundle(world: World, app: App, tmp_path: Path) -> Path:
+    world.story(app, RefundAsked("o-1", 4200), RefundAsked("o-2", 7))
+    world.story(app, RefundAsked("o-3", 1), key="acct-43")
+    write_bundle(world.log, [STREAM, "accounts-acct-43"], tmp_path / "case.bundle", app)
+    return tmp_path / "case.bundle"
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(happened=moves)
+def test_a_bundle_replays_verifies_and_reads_as_its_log(happened, tmp_path_factory):
+    app = app_of(paying)
+    world = played(app, happened)
+    path = tmp_path_factory.mktemp("bundled") / "case.bundle"
+    names = list(world.log.streams())
+    write_bundle(world.log, names, path, app)
+    opened = open_bundle(path)
+    asked = app_of(paying, unanswered())
+    assert names == list(opened.streams())
+    assert list(world.log.read_all()) == list(opened.read_all())
+    assert list(replay_all(world.log, asked)) == list(replay_all(opened, asked))
+    assert list(verify_all(world.log, app)) == list(verify_all(opened, app))
+    for name in names:
+        assert state_at(world.log, app, name) == state_at(opened, app, name)
+        assert list(story(world.log, name, app)) == list(story(opened, name, app))
+    world.log.close()
+
+
+def test_reads_of_every_kind_are_those_of_the_log(world, app, bundle):
+    opened = open_bundle(bundle)
+    for ask in (
+        lambda log: list(log.read(STREAM, after=2, upto=5, payloads=False)),
+        lambda log: list(log.read(STREAM, limit=3, backwards=True)),
+        lambda log: [row for rows in log.rows(STREAM, after=4, upto=9) for row in rows],
+        lambda log: log.rows_of({STREAM: 12, "accounts-acct-43": -1, "accounts-none": 3}),
+        lambda log: list(log.read_all(after=4, upto=30, types=["intent.staged"], categories=["accounts"], limit=2)),
+        lambda log: (log.head(STREAM), log.head("accounts-none"), log.last_position(), list(log.streams("accounts-acct-43"))),
+        lambda log: log.snapshots.load([STREAM]),
+    ):
+        assert ask(world.log) == ask(opened)
+
+
+def test_a_bundle_takes_no_writes(bundle):
+    opened = open_bundle(bundle)
+    with pytest.raises(BundleIsReadOnly) as refused:
+        opened.append(STREAM, [], ANY)
+    assert isinstance(refused.value, TerminalError)
+    assert "eventlog fork" in str(refused.value)
+
+
+def test_the_same_history_gives_the_same_file(world, app, bundle, tmp_path):
+    write_bundle(world.log, [STREAM, "accounts-acct-43"], tmp_path / "again.bundle", app)
+    assert bundle.read_bytes() == (tmp_path / "again.bundle").read_bytes()
+
+
+def test_the_manifest_tells_schemas_and_code(bundle):
+    manifest = open_bundle(bundle).manifest
+    assert {"order_id": "str", "cents": "int"} == manifest.schemas["refund.asked"]["fields"]
+    assert [1] == manifest.types["refund.asked"]
+    assert {"accounts"} == set(manifest.code)
+
+
+def test_what_a_stream_does_not_have_cannot_be_bundled(world, app, bundle, tmp_path):
+    with pytest.raises(NoSuchStream):
+        write_bundle(world.log, ["accounts-none"], tmp_path / "none.bundle")
+    with pytest.raises(ReplayError, match="there already"):
+        write_bundle(world.log, [STREAM], bundle)
+    assert not (tmp_path / "none.bundle").exists()
+
+
+def test_opening_imports_neither_the_app_nor_the_effector(bundle):
+    code = (
+        "import sys; from intentlog.replay.sources import open_source; from intentlog.replay.story import story\n"
+        f"log = open_source({str(bundle)!r}); assert list(story(log, {STREAM!r}))\n"
+        "print([name for name in sys.modules if name.startswith(('tests', 'intentlog.effector')) or name in ('pickle', 'sqlite3')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "[]\n" == done.stdout
+
+
+# ── files that are no whole bundle ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_bundle_cut_anywhere_does_not_open(bundle, tmp_path):
+    whole = bundle.read_bytes()
+    cut = tmp_path / "cut.bundle"
+    for length in range(0, len(whole), max(len(whole) // 60, 1)):
+        cut.write_bytes(whole[:length])
+        with pytest.raises(BrokenBundle, match="cut"):
+            open_bundle(cut)
+
+
+def test_a_flipped_bit_is_found_or_changes_nothing_that_is_read(bundle, tmp_path):
+    whole = bundle.read_bytes()
+    expected = list(open_bundle(bundle).read_all())
+    flipped = tmp_path / "flipped.bundle"
+    for place in range(0, len(whole), max(len(whole) // 200, 1)):
+        flipped.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            assert expected == list(open_bundle(flipped).read_all())
+        except BrokenBundle:
+            pass
+
+
+def rewritten(bundle: Path, change: Any, *, honest: bool = True) -> Path:
+    """The bundle with its members changed by ``change``; ``honest``: with the hash of its manifest made anew."""
+    with zipfile.ZipFile(bundle) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members = change(members) or members
+    edited = bundle.with_name("edited.bundle")
+    with zipfile.ZipFile(edited, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        archive.comment = hashlib.sha256(members.get(MANIFEST, b"")).hexdigest().encode() if honest else b"0" * 64
+    return edited
+
+
+def manifest_with(**changes: Any) -> Any:
+    def change(members: dict[str, bytes]) -> None:
+        members[MANIFEST] = json.dumps(json.loads(members[MANIFEST]) | changes).encode()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "honest", "said"),
+    [
+        (lambda members: {name: blob for name, blob in members.items() if name != MANIFEST}, True, "without a manifest.json"),
+        (lambda members: {**members, "../evil": b"x"}, True, "'../evil' is not listed"),
+        (lambda members: {name: blob for name, blob in members.items() if name != "streams/1"}, True, "'streams/1' is missing"),
+        (lambda members: {**members, "streams/0": members["streams/1"]}, True, "edited or damaged"),
+        (lambda members: members, False, "was edited"),
+        (manifest_with(format="other"), True, "says nothing of"),
+        (manifest_with(version=2), True, "Install the release"),
+        (manifest_with(streams="many"), True, "cannot be read"),
+        (lambda members: {MANIFEST: b"[" * 100_000}, True, "cannot be read|was cut"),
+    ],
+)
+def test_an_edited_bundle_is_told_from_a_whole_one(bundle, change, honest, said):
+    with pytest.raises(BrokenBundle, match=said):
+        open_bundle(rewritten(bundle, change, honest=honest))
+
+
+def test_bytes_that_are_no_events_are_refused(bundle):
+    def change(members: dict[str, bytes]) -> None:
+        members["streams/0"] = msgspec.msgpack.encode([[1, 2, 3]])
+        manifest = json.loads(members[MANIFEST])
+        manifest["streams"][0] |= {"events": 1}
+        manifest["streams"][0]["member"] |= {"size": len(members["streams/0"]), "sha256": hashlib.sha256(members["streams/0"]).hexdigest()}
+        members[MANIFEST] = json.dumps(manifest).encode()
+
+    with pytest.raises(BrokenBundle, match="does not hold 1 events of 9 columns"):
+        open_bundle(rewritten(bundle, change))
+
+
+def test_other_files_are_no_bundles(tmp_path):
+    (tmp_path / "foreign.bundle").write_bytes(b"SQLite format 3\x00" + bytes(500))
+    with pytest.raises(BrokenBundle, match="is no bundle"):
+        open_bundle(tmp_path / "foreign.bundle")
+    with pytest.raises(BrokenBundle, match="There is no bundle"):
+        open_bundle(tmp_path / "none.bundle")
+    with pytest.raises(BrokenBundle, match="cannot be read"):
+        open_bundle(tmp_path)
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(bundle, tmp_path):
+    bomb = tmp_path / "bomb.bundle"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("streams/0", "w") as member:
+        for _ in range(70):
+            member.write(bytes(1 << 20))
+    assert bomb.stat().st_size < 200_000
+    with pytest.raises(BrokenBundle, match="no history packs that well"):
+        open_bundle(bomb)
+    with pytest.raises(BrokenBundle, match="at most 1,000 are read"):
+        open_bundle(bundle, most_bytes=1_000)
+
+
+# ── redaction ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def redacted(world: World, app: App, out: Path, *paths: str) -> Any:
+    write_bundle(world.log, [STREAM], out, app, paths, key=KEY)
+    return open_bundle(out)
+
+
+def test_a_redacted_value_is_nowhere_in_the_bundle(world, app, tmp_path):
+    world.story(app, RefundAsked("secret-order-1", 4200))
+    every = ["order_id", "args.order_id", "request.messages.*.content", "value", "receipt", "activation.completed:output"]
+    opened = redacted(world, app, tmp_path / "r.bundle", *every)
+    assert not any(b"secret-order-1" in event.data for event in opened.read_all())
+    assert tuple(every) == opened.manifest.redactions
+    assert opened.redacted[STREAM] == {event.version for event, old in zip(opened.read(STREAM), world.log.read(STREAM), strict=True) if event.data != old.data}
+    assert opened.snapshots.load([STREAM]) == {}
+
+
+def test_digests_of_what_was_redacted_go_with_it(world, app, tmp_path):
+    world.story(app, RefundAsked("o-1", 4200))
+    opened = redacted(world, app, tmp_path / "r.bundle", "intent.staged:args.order_id")
+    (old,), (new,) = ([app.codec.decode_stored(each) for each in log.read(STREAM) if each.type == "intent.staged"] for log in (world.log, opened))
+    assert (old.tool, old.args["cents"]) == (new.tool, new.args["cents"])
+    assert (32, True, "redacted:") == (len(new.digest), old.digest != new.digest, new.args["order_id"][:9])
+
+
+def test_equal_values_have_equal_marks_and_another_key_other_ones(world, app, tmp_path):
+    world.story(app, RefundAsked("o-1", 4200), RefundAsked("o-1", 7))
+    opened = redacted(world, app, tmp_path / "r.bundle", "refund.asked:order_id")
+    marks = [app.codec.decode_stored(each).order_id for each in opened.read(STREAM) if each.type == "refund.asked"]
+    assert 1 == len(set(marks))
+    write_bundle(world.log, [STREAM], tmp_path / "other.bundle", app, ["refund.asked:order_id"])
+    other = [app.codec.decode_stored(each).order_id for each in open_bundle(tmp_path / "other.bundle").read(STREAM) if each.type == "refund.asked"]
+    assert set(marks).isdisjoint(other)
+
+
+def test_replaying_what_was_redacted_cannot_be_done_and_is_no_divergence(world, app, tmp_path):
+    world.story(app, RefundAsked("o-1", 4200))
+    found = replay_stream(redacted(world, app, tmp_path / "r.bundle", "refund.asked:order_id"), app, STREAM)
+    assert (Verdict.CANNOT, None) == (found.verdict, found.divergence)
+    assert "redacted" in found.reason
+    harmless = replay_stream(redacted(world, app, tmp_path / "h.bundle", "intent.attempted:effector"), app, STREAM)
+    assert Verdict.SAME is harmless.verdict
+
+
+@pytest.mark.parametrize("path", ["nothing.here", "refund.asked:order", "refund.asked:", "", "a..b"])
+def test_a_path_that_names_nothing_is_an_error(world, app, tmp_path, path):
+    world.story(app, RefundAsked("o-1", 4200))
+    with pytest.raises(Unredactable):
+        write_bundle(world.log, [STREAM], tmp_path / "r.bundle", app, [path])
+    assert not (tmp_path / "r.bundle").exists()
