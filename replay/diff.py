@@ -75,7 +75,8 @@ def _differences(a: Any, b: Any, path: Path) -> Iterator[Change]:
                 yield from _differences(getattr(a, name), getattr(b, name), (*path, name))
             return
     if not _equal(a, b):
-        yield Change(ChangeKind.CHANGED, path, a, b)
+        kind_of = ChangeKind.ADDED if a is ABSENT else ChangeKind.REMOVED if b is ABSENT else ChangeKind.CHANGED
+        yield Change(kind_of, path, a, b)
 
 
 def _equal(a: Any, b: Any) -> bool:

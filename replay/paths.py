@@ -10,6 +10,7 @@ import ast
 import enum
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -35,6 +36,7 @@ ROOTS: Final = ("state", "run", "version", "stream")
 
 _LONGEST: Final = 1_000
 _MOST: Final = 200
+_NAMED: Final = 12
 _SHORTEST: Final = 4
 _NAME: Final = re.compile(r"[^.\[\]'\"\s]+")
 _PLAIN: Final = re.compile(r"[^\W\d]\w*\Z")
@@ -176,6 +178,18 @@ def keys_of(value: Any) -> Iterator[Any]:
         yield from field_names(type(value))
     elif isinstance(value, list | tuple):
         yield from range(len(value))
+
+
+def what_there_is(tree: Any, path: Path) -> str:
+    """That nothing stands at ``path``, and what stands where it leaves the tree."""
+    value, gone = tree, 0
+    while gone < len(path) and (found := look(tree, path[: gone + 1])) is not ABSENT:
+        value, gone = found, gone + 1
+    keys = [_text_of(key) for key, _ in zip(keys_of(value), range(_MOST), strict=False)]
+    place = f"{path_text(path[:gone])} has" if gone else "there is"
+    close = get_close_matches(_text_of(path[gone]), keys, n=3) if gone < len(path) else []
+    known = ", ".join(close or keys[:_NAMED]) or "nothing"
+    return f"nothing stands at {path_text(path)}; {place} {known}{' …' if len(keys) > len(close or keys[:_NAMED]) else ''}"
 
 
 def paths_of(tree: Any, prefix: str = "") -> tuple[str, ...]:

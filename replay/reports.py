@@ -59,14 +59,14 @@ def divergence_lines(found: Divergence, *, width: int) -> Iterator[str]:
 
 
 def _sides(recorded: str, decided: str, field: str, width: int) -> Iterator[str]:
-    left, right, start, size = _windows(one_line(recorded), one_line(decided), max(width - 16, 20))
+    left, right, start, size = windows(one_line(recorded), one_line(decided), max(width - 16, 20))
     yield f"    recorded  {left}"
     yield f"    decided   {right}"
     if field:
         yield " " * (14 + start) + styled("^" * size, fg="red")
 
 
-def _windows(left: str, right: str, room: int) -> tuple[str, str, int, int]:
+def windows(left: str, right: str, room: int) -> tuple[str, str, int, int]:
     """Both texts cut to ``room`` around their first difference, and where and how long the marker under the second is."""
     from rich.cells import cell_len
 

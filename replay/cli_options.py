@@ -1,0 +1,72 @@
+"""Arguments that the looking-back commands share: places in a stream, paths into its state, conditions. Wrong ones are usage errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from .expressions import Expression
+    from .fold import At
+    from .paths import Path
+
+F = TypeVar("F", bound=Callable[..., Any])
+NOW = ("now", "head", "end")
+"""Words for the end of a stream."""
+
+
+def place(ctx: click.Context, parameter: click.Parameter, value: str | None) -> At | None:
+    """A version, ``@position`` or moment; ``None`` is now."""
+    from .errors import NoSuchVersion
+    from .fold import parse_at
+
+    if value is None or value.strip().lower() in NOW:
+        return None
+    try:
+        return parse_at(value)
+    except NoSuchVersion as problem:
+        raise click.BadParameter(str(problem), ctx, parameter) from None
+
+
+def place_argument(name: str, metavar: str) -> Callable[[F], F]:
+    """A place in the stream as an argument."""
+    return click.argument(name, metavar=metavar, callback=place)
+
+
+def at_option(command: F) -> F:
+    """``--at VERSION|@POSITION|TIME`` as the parameter ``at``."""
+    text = "As of then: 17, @1234, 2026-01-31T09:14:02.  [default: now]"
+    return click.option("--at", "at", metavar="VERSION|@POSITION|TIME", callback=place, help=text)(command)
+
+
+def path(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
+    """A path into the state."""
+    from .errors import BadPath
+    from .paths import parse_path
+
+    if value is None:
+        return None
+    try:
+        return parse_path(value)
+    except BadPath as problem:
+        raise click.BadParameter(str(problem), ctx, parameter) from None
+
+
+def path_argument(*, required: bool) -> Callable[[F], F]:
+    """``PATH`` as the parameter ``path``."""
+    return click.argument("path", metavar="PATH" if required else "[PATH]", required=required, callback=path)
+
+
+def expression(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Expression | None:
+    """A condition."""
+    from .errors import BadExpression
+    from .expressions import parse_expression
+
+    if value is None:
+        return None
+    try:
+        return parse_expression(value)
+    except BadExpression as problem:
+        raise click.BadParameter(str(problem), ctx, parameter) from None
