@@ -1,0 +1,135 @@
+"""Commands that look at where the cursor stands: ``st``, ``ev``, ``prev``, ``log``, ``diff``, ``view``, ``help``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from ...eventlog.console import FOUND, MOST, OK
+from ...eventlog.printing import plain
+from ..diff import diff
+from ..fold import parse_at, version_at
+from ..paths import ABSENT, look, parse_path, path_text
+from .answers import Answer, answer
+from .lines import number_of, words_of
+from .rendering import change_line, event_whole, fitting, remark, story_lines, tree
+from .session import Session
+from .values import Value
+
+_AROUND: Final = 6
+_MOST_CHANGES: Final = 60
+
+
+def state(session: Session, rest: str) -> Answer:
+    """The aggregate at the cursor, or the part of state and run at a path."""
+    folded = session.walk.tree
+    if not rest:
+        return answer(Value(folded["state"])) if folded["state"] is not None else answer(remark(_no_state(session)))
+    return _part(folded, rest)
+
+
+def _part(folded: Any, rest: str) -> Answer:
+    path = parse_path(rest)
+    found = look(folded, path)
+    if found is ABSENT:
+        return Answer((remark(f"nothing at {path_text(path)}"),), FOUND)
+    return answer(Value(found))
+
+
+def _no_state(session: Session) -> str:
+    if session.known is None:
+        return "without --app nobody knows how to fold users' events; the runtime's part is here: st run"
+    return "this agent has no state of its own; the runtime's part is here: st run"
+
+
+def event(session: Session, rest: str) -> Answer:
+    """Everything about the event at the cursor, or at version N."""
+    version = session.at if not rest else version_at(session.log, session.stream, parse_at(rest))
+    line = session.line(version)
+    stored = line.stored
+    causes = {
+        name: found for name, found in (("id", _id(stored.event_id)), ("caused by", _id(stored.causation)), ("begun by", _id(stored.correlation))) if found
+    }
+    return Answer(tuple(event_whole(line, causes)))
+
+
+def _id(raw: Any) -> str:
+    return raw.hex() if isinstance(raw, bytes) else ""
+
+
+def previous(session: Session, rest: str) -> Answer:
+    """The state before the event at the cursor, or the part of it at a path."""
+    folded = session.tree_at(session.at - 1)
+    return _part(folded, rest) if rest else answer(Value(folded["state"]))
+
+
+def history(session: Session, rest: str) -> Answer:
+    """The story around the cursor; ``log N`` shows N events on either side, ``log all`` everything."""
+    head = session.walk.head
+    if rest == "all":
+        first, last = 0, head
+    else:
+        around = number_of(rest.removeprefix("-n").strip(), default=_AROUND, most=MOST)
+        first, last = max(session.at - around, 0), min(session.at + around, head)
+    parts: list[Any] = list(story_lines(session.lines(first, last), session.at))
+    if first:
+        parts.insert(0, remark(f"  … {first:,} earlier"))
+    if last < head:
+        parts.append(remark(f"  … {head - last:,} later"))
+    return Answer(tuple(parts))
+
+
+def difference(session: Session, rest: str) -> Answer:
+    """What the event at the cursor changed, run included; from version A to here; from A to B; with a path, only there."""
+    words = words_of(rest)
+    versions: list[int] = []
+    while words and len(versions) < 2 and words[0].lstrip("@").isdigit():
+        versions.append(version_at(session.log, session.stream, parse_at(words.pop(0))))
+    if len(words) > 1:
+        raise click.UsageError("diff takes at most two versions and a path: diff 3 8 open_orders")
+    path = parse_path(words[0]) if words else ()
+    first = versions[0] if versions else session.at - 1
+    last = versions[1] if len(versions) > 1 else session.at
+    before, after = session.tree_at(first), session.tree_at(last)
+    changes = diff(look(before, path), look(after, path)) if path else diff(_both(before), _both(after))
+    parts: list[Any] = [change_line(each, root=path) for each in changes[:_MOST_CHANGES]]
+    if len(changes) > _MOST_CHANGES:
+        parts.append(remark(f"  … and {len(changes) - _MOST_CHANGES:,} more; name a path"))
+    return Answer(tuple(parts) or (remark(f"the same at {first} and {last}"),), FOUND if parts else OK)
+
+
+def _both(folded: Any) -> dict[str, Any]:
+    return {"state": folded["state"], "run": folded["run"]}
+
+
+def view(session: Session, rest: str) -> Answer:
+    """The rows of the loaded projection as of the cursor; ``view KEY`` those whose key begins so."""
+    if session.loaded is None or session.loaded.projection is None:
+        raise click.UsageError("No projection is loaded: load FILE:NAME")
+    found = session.projected().at(session.at)
+    rows = {key: readable(value_) for key, value_ in sorted(found.rows.items()) if key.startswith(rest)}
+    parts: list[Any] = list(tree(rows)) if rows else [remark("no rows")]
+    if found.fault:
+        parts.append(fitting(_fault(found.fault)))
+    return Answer(tuple(parts), FOUND if found.fault else OK)
+
+
+def _fault(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(f"  it stopped: {text}", style="red")
+
+
+def readable(raw: bytes) -> Any:
+    """A view's bytes as what they most likely are: JSON, text, or bytes."""
+    import json
+
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return raw
+    try:
+        return plain(json.loads(text))
+    except ValueError:
+        return text

@@ -1,0 +1,152 @@
+"""The commands of ``eventlog`` within the shell: the same functions, given the session's log, app, stream and version.
+
+Only those that read are let through. ``fork`` writes, but never to the log that is looked at and never ``--live``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+import click
+
+from ...eventlog.cli import group
+from ...eventlog.console import OK, CouldNot
+from ..expressions import parse_expression
+from .answers import Answer
+from .lines import unquoted, words_of
+from .session import Session
+
+#: What is filled in when it is not given: ``stream``, ``at`` (--at), ``version`` (a second argument).
+READING: Final[Mapping[str, tuple[str, ...]]] = {
+    "show": ("stream",),
+    "state": ("stream", "at"),
+    "replay": ("stream",),
+    "verify": ("stream",),
+    "why": ("stream", "at"),
+    "bisect": ("stream",),
+    "raw": ("stream", "version"),
+    "bundle": ("stream",),
+    "fork": ("stream", "at"),
+    "trace": (),
+    "search": (),
+    "preflight": (),
+    "streams": (),
+    "stats": (),
+    "tail": (),
+    "dead-letters": (),
+    "intents": (),
+    "approvals": (),
+    "projections": (),
+    "machine": (),
+}
+#: Of groups, the sub-commands that read.
+_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "dead-letters": ("list", "show"),
+    "intents": ("list", "show"),
+    "approvals": ("list", "show"),
+    "projections": ("list", "lag", "compare"),
+}
+#: Their first argument is one stream; further words do not name others.
+_ONE_STREAM: Final = frozenset({"show", "state", "why", "bisect", "raw", "fork"})
+#: The rest of the line is one expression.
+_WHOLE: Final = frozenset({"bisect"})
+
+
+def through(name: str) -> Callable[[Session, str], Answer]:
+    """The command ``name`` as one of the shell."""
+
+    def run(session: Session, rest: str) -> Answer:
+        return _run(session, name, rest)
+
+    return run
+
+
+def _run(session: Session, name: str, rest: str) -> Answer:
+    words = _words(session, name, rest)
+    context = click.Context(group)
+    command = group.get_command(context, name)
+    if command is None:
+        raise click.UsageError(f"This installation has no command {name!r}.")
+    path = f"eventlog {name}"
+    if isinstance(command, click.Group):
+        command, words, path = _part_of(command, name, words, path)
+    words = _filled(session, name, command, words)
+    try:
+        code = command.main(words, prog_name=path, standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.Abort:
+        raise CouldNot(f"{name} was interrupted.") from None
+    return Answer((), code if isinstance(code, int) else OK)
+
+
+def _words(session: Session, name: str, rest: str) -> list[str]:
+    if name in _WHOLE and rest and " --" not in rest and not rest.startswith("-"):
+        text = unquoted(rest)
+        parse_expression(text)
+        return [text]
+    return words_of(rest)
+
+
+def _part_of(command: click.Group, name: str, words: list[str], path: str) -> tuple[click.Command, list[str], str]:
+    allowed = _PARTS.get(name, ())
+    part = words[0] if words and not words[0].startswith("-") else allowed[0]
+    if part not in allowed:
+        raise click.UsageError(f"The shell only reads: of {name} it has {', '.join(allowed)}. For the others: eventlog {name} {part}")
+    found = command.get_command(click.Context(command), part)
+    if found is None:
+        raise click.UsageError(f"This installation has no command '{name} {part}'.")
+    return found, words[1:] if words and words[0] == part else words, f"{path} {part}"
+
+
+def _filled(session: Session, name: str, command: click.Command, words: list[str]) -> list[str]:
+    options = {parameter.name for parameter in command.params}
+    wanted = READING[name]
+    if "--help" in words or "-h" in words:
+        return words
+    if "stream" in wanted and session.stream:
+        words = _with_stream(session, name, words)
+    if "at" in wanted and session.stream and not any(word == "--at" or word.startswith("--at=") for word in words):
+        words = [*words, "--at", str(session.at)]
+    if "version" in wanted and session.stream and not [word for word in words[1:] if not word.startswith("-")]:
+        words = [words[0], str(session.at), *words[1:]]
+    if name == "fork":
+        _check_fork(session, words)
+    if "url" in options and not any(word == "--log" or word.startswith("--log=") for word in words):
+        words = [*words, "--log", session.url]
+    spec = session.loaded.spec if session.loaded is not None and session.loaded.spec else session.app_spec
+    if "app" in options and spec and not any(word == "--app" or word.startswith("--app=") for word in words):
+        words = [*words, "--app", spec]
+    return words
+
+
+def _with_stream(session: Session, name: str, words: list[str]) -> list[str]:
+    """The open stream in front, unless streams are named or everything is asked for."""
+    if name in _ONE_STREAM:
+        named = bool(words) and words[0].startswith(_beginning(session))
+        return words if named else [session.stream, *words]
+    if name == "verify" and words[:1] == ["all"]:
+        return words[1:]
+    if any(word in ("--all", "--category", "--since", "--bundle") or word.startswith(("--category=", "--since=", "--bundle=")) for word in words):
+        return words
+    given = [word for word in words if not word.startswith("-")]
+    return words if given and name != "bundle" else _stream_unless_named(session, words)
+
+
+def _stream_unless_named(session: Session, words: list[str]) -> list[str]:
+    return words if words and not words[0].startswith("-") else [session.stream, *words]
+
+
+def _beginning(session: Session) -> str:
+    """What the name of a stream of the same category begins with: no path and no option does."""
+    return f"{session.stream.partition('-')[0]}-"
+
+
+def _check_fork(session: Session, words: list[str]) -> None:
+    targets = [word.partition("=")[2] for word in words if word.startswith("--to=")]
+    targets += [after for word, after in pairwise(words) if word == "--to"]
+    if session.url in targets or any(word.startswith("--live") for word in words):
+        line: list[Any] = ["eventlog", "fork", *words]
+        raise click.UsageError(f"The shell writes neither to the log it reads nor anything live. Outside of it: {' '.join(line)}")
