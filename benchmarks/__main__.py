@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from . import p1_activations, p2_fold, p4_growth, p5_resume, p6_effector, p7_memory, p8_writers, ratios, table
+from . import p1_activations, p2_fold, p3_replay, p4_growth, p5_resume, p6_effector, p7_memory, p8_writers, ratios, table
 from .measuring import ROOT, ContenderFailed, Line
 from .sizes import FULL, QUICK, TINY, Sizes
 from .stores import STORES, NotHere, Store
@@ -23,6 +23,7 @@ from .stores import STORES, NotHere, Store
 BARS: Final[dict[str, ModuleType]] = {
     "P1": p1_activations,
     "P2": p2_fold,
+    "P3": p3_replay,
     "P4": p4_growth,
     "P5": p5_resume,
     "P6": p6_effector,

@@ -21,6 +21,8 @@ class Sizes:
     rival_units: int
     #: P2: events of the stream.
     events: int
+    #: P3: lengths of the streams whose code is run again, shortest first.
+    replayed: tuple[int, ...]
     #: P4: ages of a key in activations, each followed by a window that is weighed.
     ages: tuple[int, ...]
     window: int
@@ -43,6 +45,7 @@ FULL: Final = Sizes(
     activations=6_000,
     rival_units=150,
     events=20_000,
+    replayed=(1_000, 10_000, 100_000),
     ages=(10, 1_000, 9_500),
     window=500,
     short_key=10_000,
@@ -57,6 +60,7 @@ QUICK: Final = Sizes(
     activations=2_000,
     rival_units=20,
     events=20_000,
+    replayed=(1_000, 20_000),
     ages=(10, 400, 800),
     window=200,
     short_key=10_000,
@@ -72,6 +76,7 @@ TINY: Final = Sizes(
     activations=60,
     rival_units=2,
     events=600,
+    replayed=(60, 600),
     ages=(2, 20),
     window=12,  # fewer may find room in pages that are there
     short_key=600,

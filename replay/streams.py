@@ -42,6 +42,8 @@ _SIGNED: Final = frozenset({"intent.signed", "outcome.signed"})
 _RUNNABLE: Final = frozenset({ActivationState.QUEUED, ActivationState.RESUMABLE})
 _MOST_NOTES: Final = 20
 _MOST_EXCUSED: Final = 100
+_MANY_ENTRIES: Final = 1_000
+_BY_AGENT: Final = b"agent"
 
 
 class _Diverged(Exception):
@@ -101,8 +103,9 @@ class _Walk:
     #: Events of an append whose closing fact has not come yet.
     group: list[Row] = attrs.field(factory=list)
     arrivals: Arrivals = attrs.field(factory=Arrivals)
-    #: (seq, "model", step) or (seq, "read", index) → version, of the open activations.
-    entries: dict[tuple[int, str, int], int] = attrs.field(factory=dict)
+    #: Journal entries of the open activations; looked into only when a divergence is to be placed.
+    journal: list[Row] = attrs.field(factory=list)
+    most_entries: int = _MANY_ENTRIES
     excused: list[Excused] = attrs.field(factory=list)
 
     def take(self, row: Row) -> None:
@@ -110,7 +113,7 @@ class _Walk:
         if kind in _SIGNED:  # by whoever had keys then; a replay decides without
             if not self.group:
                 self.folder.fold(self.state, (row,))
-        elif kind in _ARRIVALS and not (kind == "intent.settled" and is_withdrawal(self._decode(row))):
+        elif kind in _ARRIVALS and not (kind == "intent.settled" and _BY_AGENT in row[3] and is_withdrawal(self._decode(row))):
             self._arrival(row)
         elif kind in _JOURNAL:
             self._entry(row)
@@ -166,15 +169,18 @@ class _Walk:
 
     def _entry(self, row: Row) -> None:
         self._whole()
-        cached = self._decode(row)
         self.folder.fold(self.state, (row,))
         self.arrivals.entry()
-        entry = (
-            ("read", cached.index)
-            if isinstance(cached, facts.ToolCallCached)
-            else ("load" if isinstance(cached, facts.AggregateLoaded) else "model", cached.step)
-        )
-        self.entries[cached.seq, *entry] = row[0]
+        self.journal.append(row)
+
+    def _recorded_in(self, activation: Activation, entry: tuple[str, int]) -> int:
+        """Version of the activation's journal entry, or -1."""
+        for row in reversed(self.journal):
+            if _ENTRIES.get(entry[0]) == row[1]:
+                cached = self._decode(row)
+                if (cached.seq, cached.index if isinstance(cached, facts.ToolCallCached) else cached.step) == (activation.seq, entry[1]):
+                    return row[0]
+        return -1
 
     def _runnable(self, seq: int) -> Activation | None:
         """Activation ``seq`` if a turn of it can be run: the closing fact tells whose turn it was, whatever the agent's policy is by now."""
@@ -210,7 +216,16 @@ class _Walk:
         self.group.clear()
         self.arrivals.clear()
         if not isinstance(closing, facts.Suspended):
-            self.entries = {entry: version for entry, version in self.entries.items() if entry[0] in self.state.run.open}
+            self._forget()
+
+    def _forget(self) -> None:
+        """The entries of activations that are over; looked through ever more seldom where many stay open."""
+        still_open = self.state.run.open
+        if not still_open:
+            self.journal.clear()
+        elif len(self.journal) > self.most_entries:
+            self.journal = [row for row in self.journal if self._decode(row).seq in still_open]
+            self.most_entries = max(_MANY_ENTRIES, 2 * len(self.journal))
 
     def _reproduced(self, activation: Activation, now: int, seen: int, closing: Any) -> tuple[Rerun, int]:
         """The turn as it was committed, and how many views it took; raises when no view reproduces it."""
@@ -336,8 +351,8 @@ class _Walk:
 
     def _at_entry(self, activation: Activation, kind: Kind, found: Described, row: Row | None = None) -> Divergence:
         closing = row if row is not None else self.group[0]
-        version = self.entries.get((activation.seq, *found.entry), closing[0]) if kind is Kind.DRIFT else closing[0]
-        event = closing[1] if version == closing[0] else _ENTRIES[found.entry[0]]
+        recorded = self._recorded_in(activation, found.entry) if kind is Kind.DRIFT else -1
+        version, event = (recorded, _ENTRIES[found.entry[0]]) if recorded >= 0 else (closing[0], closing[1])
         return self._divergence(activation, kind, Mismatch(version, event, found.step, found.subject, found.recorded, found.decided, found.field))
 
     def _divergence(self, activation: Activation, kind: Kind, found: Mismatch) -> Divergence:

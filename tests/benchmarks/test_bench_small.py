@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from benchmarks import long_log, measuring, p1_activations, p2_fold, p4_growth, p5_resume, p6_effector, p7_memory, p8_writers, ratios, stores, table
+from benchmarks import long_log, measuring, p1_activations, p2_fold, p3_replay, p4_growth, p5_resume, p6_effector, p7_memory, p8_writers, ratios, stores, table
 from benchmarks.__main__ import BARS, benched
 from benchmarks.bare import bare
 from benchmarks.measuring import Absent, ContenderFailed, Line, alone, in_turns, installed, together
@@ -73,6 +73,13 @@ def test_the_prompt_and_the_answer_are_of_the_documented_size(store):
 def test_every_fold_comes_to_the_same_account(store):
     lines = p2_fold.lines(store, TINY, QUIET)  # raises when one does not
     assert ["a bare loop", "the same, our appliers", "eventsourcing"] == [line.against for line in lines]
+    assert all(line.ratio is not None and line.ratio > 0 for line in lines)
+
+
+def test_code_is_run_again_over_streams_of_every_length(store):
+    lines = measured(p3_replay, store)  # raises when one is not the same to its end
+    assert ([f"{length:,} events" for length in TINY.replayed] if lines else []) == [line.what.partition(", ")[2] for line in lines[: len(TINY.replayed)]]
+    assert [True] * len(lines) == [line.bar is not None for line in lines]
     assert all(line.ratio is not None and line.ratio > 0 for line in lines)
 
 
