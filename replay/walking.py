@@ -125,7 +125,7 @@ class Walk:
             ahead = [row for rows in self.rows(self.version, version) for row in rows]
             self._stand(version, self._folder.fold(self._live, ahead))
         elif version != self.version:
-            self._stand(version, self._at(version))
+            self._stand(version, self.at(version))
 
     def next(self, steps: int = 1) -> None:
         """Forth; raises ``NoSuchVersion`` at the end."""
@@ -166,7 +166,7 @@ class Walk:
         upto = self.last if last is None else min(last, self.last)
         if first > upto:
             return
-        state = self._at(first - 1) if first > 0 else self._folder.empty(self.stream)
+        state = self.at(first - 1) if first > 0 else self._folder.empty(self.stream)
         fold = self._folder.fold
         for rows in self.rows(first - 1, upto):
             for row in rows:
@@ -238,7 +238,7 @@ class Walk:
                 reached = rows[-1][0]
             elif not self._all_kept:
                 break
-        self._stand(reached, state) if folding else self._stand(self.last, self._at(self.last))
+        self._stand(reached, state) if folding else self._stand(self.last, self.at(self.last))
 
     def _take(self, state: StreamState, rows: Sequence[Row]) -> bool:
         """Fold ``rows`` and keep states on the way; false, and ``broken`` and ``last`` tell, when that is not possible."""
@@ -278,8 +278,8 @@ class Walk:
                 del self._states[mark]
             self._marks = sorted(self._states)
 
-    def _at(self, version: int) -> StreamState:
-        """The state at ``version``, nobody else's."""
+    def at(self, version: int) -> StreamState:
+        """The state at ``version``, the caller's own; the walk stays where it is. Raises what ``broken`` holds."""
         if version > self.last:
             assert self.broken is not None
             raise self.broken
