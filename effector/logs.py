@@ -20,6 +20,8 @@ from .phases import Outcome
 from .watching import Watching
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_OURS: Final = ("DedupError", "BusError")
+"""Names of trees of errors that are ours, too: whoever follows the log does not load them."""
 _LONGEST: Final = 1_000
 _SAME_AGAIN: Final = 10.0
 """Seconds until the same trouble is told again."""
@@ -52,27 +54,34 @@ def of(pending: Pending) -> dict[str, Any]:
 
 def fault(problem: BaseException) -> dict[str, str]:
     """An error as a line holds it: its text only where it is ours."""
-    return {"error": type(problem).__name__, **({"text": str(problem)} if isinstance(problem, LogError | OSError) else {})}
+    ours = isinstance(problem, LogError | OSError) or any(base.__name__ in _OURS for base in type(problem).__mro__)
+    return {"error": type(problem).__name__, **({"text": str(problem)} if ours else {})}
 
 
 class LogLines(Watching):
     """Every step of every intent, and the troubles of every part."""
 
-    def __init__(self, log: Any) -> None:
+    def __init__(self, log: Any, level: str = "debug") -> None:
+        """``level``: what ``log`` leaves out below it is not put together either."""
         self._log = log
+        self._debug, self._info = _LEVELS[level] <= _LEVELS["debug"], _LEVELS[level] <= _LEVELS["info"]
         self._told: dict[tuple[str, str], float] = {}
 
     def attempted(self, pending: Pending) -> None:
-        self._log.debug("attempted", **of(pending))
+        if self._debug:
+            self._log.debug("attempted", **of(pending))
 
     def called(self, pending: Pending, outcome: Outcome, seconds: float) -> None:
-        self._log.debug("called", **of(pending), status=outcome.status, seconds=round(seconds, 6))
+        if self._debug:
+            self._log.debug("called", **of(pending), status=outcome.status, seconds=round(seconds, 6))
 
     def postponed(self, pending: Pending, outcome: Outcome) -> None:
         failure = {"failure": outcome.failure.type} if outcome.failure is not None else {}
         self._log.warning("postponed", **of(pending), **failure, retry_at=pending.not_before)
 
     def settled(self, pending: Pending, outcome: Outcome) -> None:
+        if outcome.status == "OK" and not self._info:
+            return
         failure = {"failure": outcome.failure.type} if outcome.failure is not None else {}
         tell = self._log.info if outcome.status == "OK" else self._log.warning
         tell("settled", **of(pending), status=outcome.status, **failure)
@@ -88,16 +97,24 @@ class LogLines(Watching):
         self._log.warning("lease lost", **about)
 
     def busy(self, stream: str) -> None:
-        self._log.debug("busy", stream=stream, key=stream.partition("-")[2])
+        if self._debug:
+            self._log.debug("busy", stream=stream, key=stream.partition("-")[2])
 
     def handed_back(self, stream: str) -> None:
-        self._log.debug("handed back", stream=stream, key=stream.partition("-")[2])
+        if self._debug:
+            self._log.debug("handed back", stream=stream, key=stream.partition("-")[2])
 
     def abandoned(self, pending: Pending, seconds: float) -> None:
         self._log.error("tool deaf to its timeout", **of(pending), seconds=round(seconds, 3))
 
     def left(self, pending: Pending) -> None:
         self._log.warning("left to its lease", **of(pending))
+
+    def repeated(self, pending: Pending, status: str) -> None:
+        self._log.info("delivered again", **of(pending), status=status)
+
+    def set_aside(self, partition: int, offset: int, kind: str, why: str) -> None:
+        self._log.error("dead letter", partition=partition, offset=offset, kind=kind)
 
     def trouble(self, doing: str, problem: BaseException) -> None:
         """Something failed; the same again within ten seconds is not told."""

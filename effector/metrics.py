@@ -7,7 +7,7 @@ and whoever writes there must not choose how many series there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -31,6 +31,7 @@ class Metrics(Watching):
     def __init__(self, tools: Iterable[str], clock: Callable[[], Micros]) -> None:
         self.registry = CollectorRegistry()
         self._tools, self._clock = frozenset(tools), clock
+        self._children: dict[tuple[Any, ...], Any] = {}
         self._oldest: int | None = None
         counter, gauge, histogram = self._counter, self._gauge, self._histogram
         self._open = gauge("open_intents", "Intents without an outcome, as far as the tail was read")
@@ -50,6 +51,8 @@ class Metrics(Watching):
         self._lost = counter("leases_lost", "Keys that went to another replica while this one still held them for its own")
         self._refused = counter("settlements_refused", "Outcomes refused: the intent had one, or the lease was lost", "reason")
         self._distrusted = counter("intents_distrusted", "Intents that were not authentic: nothing was done about them")
+        self._repeated = counter("repeated", "Deliveries by a bus of intents that had their outcome: it was published again")
+        self._dead_letters = counter("dead_letters", "Messages of a bus that were set aside", "kind")
         self._busy = counter("busy", "Times that a key was found held by another replica")
         self._handed_back = counter("handed_back", "Keys handed back")
         self._abandoned = counter("tools_abandoned", "Calls left alone because the tool was deaf to its timeout", "tool")
@@ -66,6 +69,16 @@ class Metrics(Watching):
 
     def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
         return Histogram(_PREFIX + name, text, labels, registry=self.registry, buckets=_SECONDS)
+
+    def _of(self, what: Counter | Histogram, pending: Pending, *more: str) -> Any:
+        """What is counted for the intent's tool; finding it by its labels costs more than counting."""
+        labels = (what, pending.intent.tool, *more)
+        child = self._children.get(labels)
+        if child is None:
+            child = what.labels(self._tool(pending), *more)
+            if pending.intent.tool in self._tools:
+                self._children[labels] = child
+        return child
 
     def _tool(self, pending: Pending) -> str:
         return pending.intent.tool if pending.intent.tool in self._tools else _UNKNOWN
@@ -85,15 +98,14 @@ class Metrics(Watching):
         self._failures.labels(part.partition(" ")[0]).inc()
 
     def attempted(self, pending: Pending) -> None:
-        self._attempts.labels(self._tool(pending)).inc()
+        self._of(self._attempts, pending).inc()
 
     def called(self, pending: Pending, outcome: Outcome, seconds: float) -> None:
-        self._calls.labels(self._tool(pending)).observe(seconds)
+        self._of(self._calls, pending).observe(seconds)
 
     def settled(self, pending: Pending, outcome: Outcome) -> None:
-        tool = self._tool(pending)
-        self._outcomes.labels(tool, outcome.status).inc()
-        self._waits.labels(tool).observe(max(0.0, (self._clock() - pending.staged_at) / SECOND))
+        self._of(self._outcomes, pending, outcome.status).inc()
+        self._of(self._waits, pending).observe(max(0.0, (self._clock() - pending.staged_at) / SECOND))
 
     def distrusted(self, pending: Pending, why: str) -> None:
         self._distrusted.inc()
@@ -125,6 +137,16 @@ class Metrics(Watching):
     def horizon(self, seconds: float) -> None:
         """How long the log's horizon has been held."""
         self._held.set(seconds)
+
+    def repeated(self, pending: Pending, status: str) -> None:
+        self._repeated.inc()
+
+    def set_aside(self, partition: int, offset: int, kind: str, why: str) -> None:
+        self._dead_letters.labels(kind).inc()
+
+    def in_hand(self, count: int, oldest: Micros | None) -> None:
+        self._open.set(count)
+        self._oldest = oldest
 
     def exposed(self, supervisor: Supervisor) -> tuple[bytes, str]:
         """The numbers as Prometheus reads them, and their content type."""

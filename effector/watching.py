@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..eventlog.clock import Micros
     from .outbox import Outbox, Pending
     from .phases import Outcome
 
@@ -61,6 +62,15 @@ class Watching:
 
     def left(self, pending: Pending) -> None:
         """The effector stops, and the tool was not over within the grace; the key is left to its lease (S-6.7)."""
+
+    def repeated(self, pending: Pending, status: str) -> None:
+        """A bus delivered an intent that has its outcome: that is published again, and nothing is carried out."""
+
+    def set_aside(self, partition: int, offset: int, kind: str, why: str) -> None:
+        """A message of a bus was made a dead letter, durably. ``why`` may repeat what it holds; ``kind`` does not."""
+
+    def in_hand(self, count: int, oldest: Micros | None) -> None:
+        """Messages of a bus that are not done with, and when the oldest of them was staged. About twice a second."""
 
 
 class Everyone(Watching):
@@ -128,3 +138,15 @@ class Everyone(Watching):
     def left(self, pending: Pending) -> None:
         for each in self._listeners:
             each.left(pending)
+
+    def repeated(self, pending: Pending, status: str) -> None:
+        for each in self._listeners:
+            each.repeated(pending, status)
+
+    def set_aside(self, partition: int, offset: int, kind: str, why: str) -> None:
+        for each in self._listeners:
+            each.set_aside(partition, offset, kind, why)
+
+    def in_hand(self, count: int, oldest: Micros | None) -> None:
+        for each in self._listeners:
+            each.in_hand(count, oldest)
