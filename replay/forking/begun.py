@@ -1,0 +1,66 @@
+"""On a stream of its own beside each fork: what it is a fork of. Nothing that runs depends on it."""
+
+from __future__ import annotations
+
+import attrs
+
+from ...agents import facts
+from ...eventlog.codec import Codec
+from ...eventlog.errors import Undecodable
+from ...eventlog.log import EventLog
+from ...eventlog.names import split_stream, stream_name
+from ...eventlog.registry import EventRegistry, event
+from ..errors import ForkRefused
+
+SUFFIX = ".fork"
+"""Behind an agent's name: the category of these streams."""
+
+
+@event("fork.begun", version=1)
+class ForkBegun:
+    """A stream was copied, under other circumstances."""
+
+    stream: str
+    source: str
+    #: The log the source stands in, without credentials.
+    source_log: str
+    #: The version it was forked at.
+    upto: int
+    #: The first version that is not the source's.
+    first: int
+    #: Event id of the source's version ``upto``.
+    base: bytes
+    edits: tuple[str, ...]
+    by: str
+    #: It was let go on for real, under an identity of its own.
+    live: bool
+    #: Ids of its intents → what they were called on the source.
+    renamed: dict[str, str] = attrs.field(factory=dict)
+
+
+def fork_codec() -> Codec:
+    """A codec that knows the runtime's events and this one."""
+    return Codec(EventRegistry(*facts.FACTS, ForkBegun))
+
+
+def place_of(stream: str) -> str:
+    """Where the record of a fork stands.
+
+    >>> place_of("accounts-acct-42")
+    'accounts.fork-acct-42'
+    """
+    agent, key = split_stream(stream)
+    return stream_name(agent + SUFFIX, key)
+
+
+def begun(log: EventLog, stream: str) -> ForkBegun:
+    """The record of the fork ``stream``; raises ``ForkRefused`` when it is none."""
+    stored = next(iter(log.read(place_of(stream), limit=1)), None)
+    if stored is None:
+        raise ForkRefused(f"{stream} is no fork: {log.url} has no record of one at {place_of(stream)}. Name the log that the fork was written to with --log.")
+    try:
+        found = fork_codec().decode_stored(stored)
+    except Undecodable as problem:
+        raise ForkRefused(f"{stream}: the record of the fork cannot be read: {problem}") from problem
+    assert isinstance(found, ForkBegun)
+    return found

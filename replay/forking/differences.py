@@ -1,0 +1,113 @@
+"""A fork beside its source: which events are others, which part of the state. Text and trees; no log is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+import attrs
+
+from ...agents.app import App
+from ...eventlog.log import EventLog
+from ...eventlog.names import category_of
+from ...eventlog.printing import cut, one_line, styled
+from ..change_lines import change_lines, change_tree
+from ..diff import diff
+from ..fold import state_as_tree, state_at
+from ..story import Line, story
+from .going_on import WhatIf, Why
+
+_MOST_LINES: Final = 60
+_MOST_COMPARED: Final = 5_000
+
+
+@attrs.frozen
+class Difference:
+    """One stretch of events: on both sides, on the source only, or on the fork only."""
+
+    #: ``same``, ``source`` or ``fork``.
+    side: str
+    lines: tuple[Line, ...]
+
+
+def differences(log: EventLog, app: App, fork: WhatIf) -> list[Difference]:
+    """The events from the first change on, side by side; at the most 5,000 of each are looked at."""
+    first, mine = fork.first, fork.log
+    left = list(story(log, fork.stream, app, first=first, last=min(len(fork.source) - 1, first + _MOST_COMPARED)))
+    right = list(story(mine, fork.stream, app, first=first, last=min(len(fork.pieces) - 1, first + _MOST_COMPARED)))
+    keys = [[(line.stored.type, line.stored.data) for line in side] for side in (left, right)]
+    found: list[Difference] = []
+    for what, a, b, c, d in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_opcodes():
+        if what == "equal":
+            found.append(Difference("same", tuple(right[c:d])))
+            continue
+        if a < b:
+            found.append(Difference("source", tuple(left[a:b])))
+        if c < d:
+            found.append(Difference("fork", tuple(right[c:d])))
+    return found
+
+
+def fork_lines(log: EventLog, app: App, fork: WhatIf, *, width: int) -> Iterator[str]:
+    """The whole answer for a terminal: events, state, and where it stops."""
+    yield from _event_lines(differences(log, app, fork), width)
+    changes = diff(_state(log, app, fork, mine=False), _state(log, app, fork, mine=True))
+    yield styled(f"the state, from the source at version {len(fork.source) - 1} to the fork at {len(fork.pieces) - 1}", bold=True)
+    if changes:
+        yield from (f"  {line}" for line in change_lines(changes, width=width - 2))
+    else:
+        yield "  the same"
+    yield stop_line(fork, width)
+
+
+def _event_lines(found: Sequence[Difference], width: int) -> Iterator[str]:
+    yield styled("events: - of the source only, + of the fork only", bold=True)
+    shown = 0
+    for each in found:
+        if each.side == "same":
+            versions = f"{each.lines[0].stored.version} to {each.lines[-1].stored.version}" if len(each.lines) > 1 else f"{each.lines[0].stored.version}"
+            yield styled(f"  = {versions}  the same", dim=True)
+            continue
+        sign, colour = ("-", "red") if each.side == "source" else ("+", "green")
+        for line in each.lines:
+            shown += 1
+            if shown > _MOST_LINES:
+                yield f"  … more: eventlog show {one_line(line.stored.stream)}, here and there"
+                return
+            head = f"  {sign} {line.stored.version:>4}  {cut(one_line(line.name), 24):<24}  "
+            yield styled(head, fg=colour) + cut(one_line(line.summary), max(width - len(head), 10))
+    if not found:
+        yield styled("  none from the first change on", dim=True)
+
+
+def _state(log: EventLog, app: App, fork: WhatIf, *, mine: bool) -> Any:
+    """The aggregate and what the agent is at; without what every run counts."""
+    if app.definitions[category_of(fork.stream)].agent.state is None:
+        return None
+    return state_as_tree(fork.state if mine else state_at(log, app, fork.stream))["state"]
+
+
+def stop_line(fork: WhatIf, width: int) -> str:
+    """Where the fork stops, and why."""
+    text = fork.stop.why.value + (f": {one_line(fork.stop.text)}" if fork.stop.text else "")
+    colour = "green" if fork.stop.why is Why.DONE else "yellow"
+    return styled("it ends here: ", bold=True) + styled(text if len(text) <= 4 * width else cut(text, 4 * width), fg=colour)
+
+
+def fork_tree(log: EventLog, app: App, fork: WhatIf) -> dict[str, Any]:
+    """The same as ``--json`` prints it."""
+    changes = diff(_state(log, app, fork, mine=False), _state(log, app, fork, mine=True))
+    return {
+        "stream": fork.stream,
+        "forked_at": fork.upto,
+        "first_change": fork.first,
+        "edits": list(fork.edits.as_texts()),
+        "differs": bool(changes) or any(each.side != "same" for each in differences(log, app, fork)),
+        "events": [{"side": each.side, "events": [line.as_tree() for line in each.lines]} for each in differences(log, app, fork) if each.side != "same"],
+        "state": [change_tree(change) for change in changes],
+        "stopped": fork.stop.why.name.lower(),
+        "why": fork.stop.text,
+        "step": fork.stop.step,
+        "unused_outcomes": [piece.origin for piece in fork.unused],
+    }
