@@ -40,12 +40,13 @@ def renamed(codec: Codec, pieces: Sequence[Piece], stream: str) -> tuple[list[Pi
 
 def _fitting(codec: Codec, fact: Any) -> Any:
     """The fact with what is made of its content made anew; ``None`` for others. Nobody but the source is told of the end."""
+    changed: Any = fact
     if isinstance(fact, facts.ModelCallCached):
-        return attrs.evolve(fact, digest=hashlib.sha256(codec.encode_value(fact.request, ModelRequest)).digest())
+        return attrs.evolve(changed, digest=hashlib.sha256(codec.encode_value(fact.request, ModelRequest)).digest())
     if isinstance(fact, facts.ToolCallCached | facts.IntentStaged):
-        return attrs.evolve(fact, digest=content_digest(fact.tool, codec.encode_value(fact.args, dict[str, Any])))
+        return attrs.evolve(changed, digest=content_digest(fact.tool, codec.encode_value(fact.args, dict[str, Any])))
     if isinstance(fact, facts.InputReceived):
-        return attrs.evolve(fact, reply_to="")
+        return attrs.evolve(changed, reply_to="")
     return None
 
 
