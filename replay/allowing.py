@@ -37,9 +37,9 @@ class Allowance:
 
     def covers(self, found: Divergence) -> bool:
         """Whether it lets ``found`` through. A field may be named without the character at which a text differs."""
-        if not self.first <= found.version <= self.last or not _matches(self.stream, found.stream):
+        if not self.first <= found.version <= self.last or not matches(self.stream, found.stream):
             return False
-        return any(_matches(self.field, field) for field in (found.field, _CHARACTER.sub("", found.field)))
+        return any(matches(self.field, field) for field in (found.field, _CHARACTER.sub("", found.field)))
 
 
 def read_allowances(text: str, name: str = "the allow-list") -> tuple[Allowance, ...]:
@@ -74,7 +74,8 @@ def _versions(word: str, number: int, name: str) -> tuple[int, int]:
     return int(found[1]), int(found[2] or found[1])
 
 
-def _matches(pattern: str, text: str) -> bool:
+def matches(pattern: str, text: str) -> bool:
+    """Whether ``text`` fits a pattern of ``*`` and ``?``."""
     return re.fullmatch("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern), text, re.DOTALL) is not None
 
 

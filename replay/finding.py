@@ -1,0 +1,93 @@
+"""From an id as people have it in hand to the event: an input's, an intent's, an event's or a correlation's.
+
+Ids are not indexed across streams, so the log is read through once, without payloads; a place (``@1234``,
+``accounts-a@17``) is found at once.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
+from ..agents.app import runtime_codec
+from ..agents.intents import input_event_id
+from ..eventlog.errors import LogError
+from ..eventlog.events import StoredEvent
+from ..eventlog.log import EventLog
+from .errors import NoSuchId
+
+_SHORT: Final = re.compile(r"[0-9a-f]{4,8}(?:-[0-9a-f-]*)?")
+_STAGED: Final = "intent.staged"
+_MOST: Final = 5
+
+
+def find_event(log: EventLog, wanted: str) -> StoredEvent:
+    """The event that ``wanted`` names. Raises ``NoSuchId``.
+
+    ``@1234`` is a position, ``STREAM@17`` a version; a UUID an event's id, a correlation or an intent's; four to eight
+    hexadecimal digits the beginning of an intent's id; anything else an input's id.
+    """
+    text = wanted.strip().removesuffix("…")
+    place = re.fullmatch(r"(.*)@([0-9]{1,19})", text, re.DOTALL)
+    if place is not None and (found := _at(log, place[1], int(place[2]))) is not None:
+        return found
+    found = next((event for event in log.read_all(types=("input.received",), payloads=False) if event.event_id == input_event_id(text)), None)
+    if found is not None:
+        return found
+    try:
+        given = uuid.UUID(text)
+    except ValueError:
+        if _SHORT.fullmatch(text):
+            return _only(log, text, list(_intents(log, text)))
+        raise NoSuchId(f"{log.url} has no input {wanted!r:.120}. {_WAYS}") from None
+    if given.version == 5 and (intents := list(_intents(log, str(given)))):
+        return intents[0]
+    return event_with_id(log, given.bytes)
+
+
+_WAYS: Final = "An id is an input's, an intent's (its beginning will do), an event's or a correlation's; a place is @POSITION or STREAM@VERSION."
+
+
+def event_with_id(log: EventLog, event_id: bytes, stream: str = "") -> StoredEvent:
+    """The event of this id, or the first that is correlated with it; looked for in ``stream`` first. Raises ``NoSuchId``."""
+    events: Iterator[StoredEvent]
+    correlated: StoredEvent | None = None
+    for events in (log.read(stream, payloads=False) if stream else iter(()), log.read_all(payloads=False)):
+        for event in events:
+            if event.event_id == event_id:
+                return event
+            if correlated is None and not stream and event.correlation == event_id:
+                correlated = event
+    if correlated is not None:
+        return correlated
+    raise NoSuchId(f"{log.url} has no event {uuid.UUID(bytes=event_id)}, and none that is correlated with it. {_WAYS}")
+
+
+def _at(log: EventLog, stream: str, number: int) -> StoredEvent | None:
+    if stream:
+        return next(iter(log.read(stream, after=number - 1, limit=1)), None)
+    found = next(iter(log.read_all(after=number - 1, limit=1)), None)
+    return found if found is not None and found.position == number else None
+
+
+def _intents(log: EventLog, beginning: str) -> Iterator[StoredEvent]:
+    codec, needle = runtime_codec(), beginning.encode()
+    for event in log.read_all(types=(_STAGED,)):
+        if needle in event.data:
+            try:
+                staged = codec.decode_stored(event)
+            except LogError:
+                continue
+            if staged.intent_id.startswith(beginning):
+                yield event
+
+
+def _only(log: EventLog, text: str, found: list[StoredEvent]) -> StoredEvent:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NoSuchId(f"{log.url} has no input {text!r} and no intent whose id begins with it. {_WAYS}")
+    places = ", ".join(f"{event.stream}@{event.version}" for event in found[:_MOST])
+    raise NoSuchId(f"{text!r} begins the ids of {len(found)} intents: {places}{' …' if len(found) > _MOST else ''}. Name more of the id, or the place.")
