@@ -20,6 +20,7 @@ from ..agents.loading import load_app
 from ..eventlog.console import USAGE, exit_code_of, explain
 from ..eventlog.log import EventLog
 from .allowing import Allowance
+from .bisect import holding
 from .errors import CodeUnusable
 from .preflight import preflight_all
 from .projected import replay_projections
@@ -33,7 +34,7 @@ PROGRAM = "from intentlog.replay.child import main; main()"
 class Order:
     """What a child is told first."""
 
-    #: ``replay``, ``preflight`` or ``projections``.
+    #: ``replay``, ``preflight``, ``projections`` or ``condition``.
     verb: str
     source: str
     app: str
@@ -44,6 +45,8 @@ class Order:
     allowances: tuple[Allowance, ...] = ()
     #: Streams that no agent's code wrote are passed over.
     only_runs: bool = False
+    #: What the verb ``condition`` asks of each stream's state.
+    condition: str = ""
 
 
 def main() -> None:
@@ -93,6 +96,8 @@ def _streams(order: Order, log: EventLog, app: App, asked: IO[bytes], skipped: C
 def _look(order: Order, log: EventLog, app: App, streams: Iterator[str]) -> Iterator[Any]:
     if order.verb == "projections":
         return (list(replay_projections(log, app)) for _ in streams)
+    if order.verb == "condition":
+        return (holding(log, app, stream, order.condition) for stream in streams)
     if order.verb == "preflight":
         return preflight_all(log, app, streams)
     return replay_all(log, app, streams, allowances=order.allowances)

@@ -50,7 +50,7 @@ def code_at(given: str, folder: Path | None = None) -> Iterator[Code]:
     if place.exists():
         raise CodeUnusable(f"--code {given}: that is a file. Give the folder that the app's module is found from, or a git revision.")
     commit = _commit(here, given)
-    top, prefix = _git(here, "rev-parse", "--show-toplevel").strip(), _git(here, "rev-parse", "--show-prefix").strip()
+    top, prefix = git(here, "rev-parse", "--show-toplevel").strip(), git(here, "rev-parse", "--show-prefix").strip()
     with tempfile.TemporaryDirectory(prefix="eventlog-code-") as made:
         root = Path(made).resolve()
         _write_out(Path(top), commit, root)
@@ -68,7 +68,7 @@ def _commit(here: Path, given: str) -> str:
     if not given or given.startswith("-"):
         raise CodeUnusable(f"{unknown}. Give a path, or a revision such as HEAD~1, main or v1.2.")
     try:
-        return _git(here, "rev-parse", "--verify", "--quiet", f"{given}^{{commit}}").strip()
+        return git(here, "rev-parse", "--verify", "--quiet", f"{given}^{{commit}}").strip()
     except CodeUnusable as problem:
         raise CodeUnusable(f"{unknown}{_said(problem)}. git tag and git log list revisions.") from problem
 
@@ -87,7 +87,8 @@ def _write_out(top: Path, commit: str, root: Path) -> None:
         raise CodeUnusable(f"the revision {commit[:12]} cannot be written out to {root}: {problem}") from problem
 
 
-def _git(here: Path, *words: str) -> str:
+def git(here: Path, *words: str) -> str:
+    """What git answers in ``here``; it writes nothing. Raises ``CodeUnusable``."""
     return _git_bytes(here, *words).decode("utf-8", "surrogateescape")
 
 
