@@ -71,6 +71,8 @@ class Stats:
     events: int = 0
     agents: dict[str, AgentStats] = attrs.field(factory=dict)
     longest: list[LongHistory] = attrs.field(factory=list)
+    #: Streams by length: n → how many have 10ⁿ events or more, and fewer than ten times that; -1 → how many have none.
+    lengths: dict[int, int] = attrs.field(factory=dict)
 
 
 def stats(log: EventLog, prefix: str = "", *, warn_history: int = WARN_HISTORY, longest: int = 5) -> Stats:
@@ -82,6 +84,8 @@ def stats(log: EventLog, prefix: str = "", *, warn_history: int = WARN_HISTORY, 
         found.streams, found.events = found.streams + 1, found.events + each.events
         agent.streams, agent.events = agent.streams + 1, agent.events + each.events
         agent.states[each.state] = agent.states.get(each.state, 0) + 1
+        power = len(str(each.events)) - 1 if each.events else -1
+        found.lengths[power] = found.lengths.get(power, 0) + 1
         open_now = each.state in _OPEN
         if open_now and each.events >= warn_history and (history := open_history(log, each.stream)) >= warn_history:
             found.longest.append(LongHistory(each.stream, each.events, history, True))
