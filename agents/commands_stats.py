@@ -88,14 +88,15 @@ def _tell_events(read: EventStats, waits: Mapping[str, int], since: str | None, 
         if amounts:
             say("")
             columns = [Column(title, gives=True), *(Column(name, right=True) for name in ("events", "bytes", "each", "largest"))]
-            table(columns, [(name, f"{each.events:,}", f"{each.bytes:,}", f"{each.bytes // each.events:,}", f"{each.largest:,}") for name, each in _by_size(amounts)])
+            rows = [(name, *(f"{n:,}" for n in (of.events, of.bytes, of.bytes // of.events, of.largest))) for name, of in _by_size(amounts)]
+            table(columns, rows)
     if read.models:
         from .budgets import amount
 
         say("")
         columns = [Column("model", gives=True), *(Column(name, right=True) for name in ("calls", "tokens in", "tokens out", "cost"))]
-        rows = sorted(read.models.items(), key=lambda each: (-each[1].picos, -each[1].calls, each[0]))
-        table(columns, [(name, f"{c.calls:,}", f"{c.input_tokens:,}", f"{c.output_tokens:,}", amount(c.picos) if c.picos else "") for name, c in rows])
+        models = sorted(read.models.items(), key=lambda each: (-each[1].picos, -each[1].calls, each[0]))
+        table(columns, [(name, f"{c.calls:,}", f"{c.input_tokens:,}", f"{c.output_tokens:,}", amount(c.picos) if c.picos else "") for name, c in models])
     if waits:
         say("")
         table([Column("waited for"), Column("", right=True)], sorted(waits.items()))

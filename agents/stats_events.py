@@ -63,9 +63,7 @@ class EventStats:
     models: dict[str, ModelCalls] = attrs.field(factory=dict)
 
 
-def event_stats(
-    log: EventLog, prefix: str = "", *, after: int = 0, upto: int | None = None, moment: Micros = 0, until: Micros | None = None
-) -> EventStats:
+def event_stats(log: EventLog, prefix: str = "", *, after: int = 0, upto: int | None = None, moment: Micros = 0, until: Micros | None = None) -> EventStats:
     """Count the events behind position ``after`` that were recorded from ``moment`` to ``until``, in streams that begin with ``prefix``."""
     found, codec = EventStats(), runtime_codec()
     categories = (category_of(prefix),) if "-" in prefix else ()
