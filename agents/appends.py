@@ -30,6 +30,7 @@ from .requests import TurnEnd
 from .run import Activation, RunState, next_attention
 from .signing import KeyRing
 from .streams import Folder, StreamState
+from .vouching import signed_outcome
 
 _NEVER: Final = 2**62
 """A version that no stream has."""
@@ -119,7 +120,7 @@ class Appends:
         return AppendRequest(parts, (Fence(claim.queue, claim.name, claim.token, last or attention != 0),))
 
     def _signed(self, keys: KeyRing, stream: str, staged: Sequence[object], events: list[NewEvent], read: list[Any]) -> tuple[list[NewEvent], list[Any]]:
-        """``events`` with a signature directly behind each intent."""
+        """``events`` with a signature directly behind each intent, and each withdrawal of one."""
         signed: list[NewEvent] = []
         back: list[Any] = []
         for fact, new, seen in zip(staged, events, read, strict=True):
@@ -129,6 +130,9 @@ class Appends:
                 made = keys.sign_intent(stream, new.schema, new.data)
                 vouched = facts.IntentSigned(fact.intent_id, made.key_id, made.signature)
                 signed.append(self.codec.stage(vouched, event_id=self.new_id(), correlation=new.correlation, causation=new.event_id))
+                back.append(None)
+            elif isinstance(fact, facts.IntentSettled):
+                signed.append(signed_outcome(self.codec, keys, stream, fact.intent_id, new))
                 back.append(None)
         return signed, back
 

@@ -20,7 +20,7 @@ from ..eventlog.versions import ANY
 from . import facts
 from .app import App
 from .appends import TURNS
-from .errors import InputRefused, RequestRefused
+from .errors import AnotherQuestion, InputRefused, RequestRefused
 from .intents import fact_id
 from .knowing import known_run
 from .lifecycle import ActivationState
@@ -67,6 +67,8 @@ class PendingApproval:
     expires_at: Micros
     #: What an answer is bound to.
     digest: bytes
+    #: When it was asked.
+    asked_at: Micros = 0
 
     @property
     def agent(self) -> str:
@@ -145,7 +147,7 @@ def _to_cancel(stream: str, run: RunState, input_id: str | None, seq: int | None
 
 def pending(log: EventLog, codec: Codec, *, stream: str | None = None, channel: str | None = None, app: App | None = None) -> Iterator[PendingApproval]:
     """Approvals that wait for an answer now, in the order in which they were asked for; memory grows with their number alone."""
-    waiting: dict[tuple[str, str], None] = {}
+    waiting: dict[tuple[str, str], Micros] = {}
     asked, answered = "approval.requested", "approval.decided"
     events = log.read_all(types=(asked, answered)) if stream is None else (each for each in log.read(stream) if each.type in (asked, answered))
     for stored in events:
@@ -153,31 +155,34 @@ def pending(log: EventLog, codec: Codec, *, stream: str | None = None, channel: 
         if stored.type == answered:
             waiting.pop((stored.stream, fact.approval_id), None)
         elif fact.expires_at > log.clock() and channel in (None, fact.channel):
-            waiting[stored.stream, fact.approval_id] = None
+            waiting[stored.stream, fact.approval_id] = stored.recorded_at
     runs: dict[str, RunState] = {}
-    for name, approval_id in waiting:
+    for (name, approval_id), asked_at in waiting.items():
         if name not in runs:
             runs = {name: known_run(log, name, codec, _knows(app, name))[0]}  # one at a time: a stream's questions stand together
         found = _approval(runs[name], approval_id)
         if found is not None and found[1].decided is None and approval_id in found[0].waits:
-            yield _pending(name, found[1].requested)
+            yield _pending(name, found[1].requested, asked_at)
 
 
 def _knows(app: App | None, stream: str) -> App | None:
     return app if app is not None and split_stream(stream)[0] in app.agents else None
 
 
-def _pending(stream: str, asked: facts.ApprovalRequested) -> PendingApproval:
-    return PendingApproval(stream, asked.approval_id, asked.seq, asked.question, asked.channel, asked.details, asked.expires_at, asked.digest)
+def _pending(stream: str, asked: facts.ApprovalRequested, asked_at: Micros) -> PendingApproval:
+    return PendingApproval(stream, asked.approval_id, asked.seq, asked.question, asked.channel, asked.details, asked.expires_at, asked.digest, asked_at)
 
 
 def _approval(run: RunState, approval_id: str) -> tuple[Activation, Approval] | None:
     return next(((each, each.approvals[approval_id]) for each in run.open.values() if approval_id in each.approvals), None)
 
 
-def answer(log: EventLog, codec: Codec, stream: str, approval_id: str, *, approved: bool, by: str, reason: str, app: App | None = None) -> Answered:
+def answer(
+    log: EventLog, codec: Codec, stream: str, approval_id: str, *, approved: bool, by: str, reason: str, digest: bytes = b"", app: App | None = None
+) -> Answered:
     """A person's answer, bound to the digest of what was asked (S-7.5). The first one is final.
 
+    ``digest``, whole or its beginning, is what the person saw; ``AnotherQuestion`` is raised when something else was asked.
     Raises ``RequestRefused`` for an approval that is unknown, expired, decided otherwise, or that nobody waits for any more.
     It states the version it was decided at, so that an answer that returns is one that the activation gets.
     """
@@ -187,6 +192,11 @@ def answer(log: EventLog, codec: Codec, stream: str, approval_id: str, *, approv
         if found is None:
             raise RequestRefused(f"{stream} has no open approval {approval_id!r}: its activation is over, or it was never asked. See: eventlog approvals list")
         activation, asked = found
+        if not asked.requested.digest.startswith(digest):
+            raise AnotherQuestion(
+                f"{stream}, {approval_id}: the digest of what is asked is {asked.requested.digest.hex()}, and the answer is to {digest.hex()}. "
+                f"Nothing was written. See what is asked: eventlog approvals show {stream} {approval_id}"
+            )
         now = log.clock()
         fact = facts.ApprovalDecided(approval_id, asked.requested.digest, approved, _named(by), reason)
         if asked.decided is not None:

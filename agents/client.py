@@ -134,15 +134,18 @@ class Client:
         """
         return asking.cancel(self._log, self._codec, self._known(agent), key, input_id=input_id, seq=seq, by=by, reason=reason, app=self._app)
 
-    def approve(self, agent: str, key: str, approval_id: str, *, by: str, reason: str = "") -> asking.Answered:
-        """Answer an approval with yes; the first answer is final. Raises ``RequestRefused`` for one that is not open."""
-        stream = stream_name(self._known(agent), key)
-        return asking.answer(self._log, self._codec, stream, approval_id, approved=True, by=by, reason=reason, app=self._app)
+    def approve(self, agent: str, key: str, approval_id: str, *, by: str, reason: str = "", digest: bytes = b"") -> asking.Answered:
+        """Answer an approval with yes; the first answer is final. Raises ``RequestRefused`` for one that is not open.
 
-    def deny(self, agent: str, key: str, approval_id: str, *, by: str, reason: str = "") -> asking.Answered:
-        """Answer an approval with no; the first answer is final. Raises ``RequestRefused`` for one that is not open."""
+        ``digest`` (``PendingApproval.digest``, or how it begins) is what was seen: an answer to anything else is refused.
+        """
         stream = stream_name(self._known(agent), key)
-        return asking.answer(self._log, self._codec, stream, approval_id, approved=False, by=by, reason=reason, app=self._app)
+        return asking.answer(self._log, self._codec, stream, approval_id, approved=True, by=by, reason=reason, digest=digest, app=self._app)
+
+    def deny(self, agent: str, key: str, approval_id: str, *, by: str, reason: str = "", digest: bytes = b"") -> asking.Answered:
+        """Answer an approval with no; the same otherwise."""
+        stream = stream_name(self._known(agent), key)
+        return asking.answer(self._log, self._codec, stream, approval_id, approved=False, by=by, reason=reason, digest=digest, app=self._app)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

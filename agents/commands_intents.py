@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.clock import SECOND
 from ..eventlog.console import CouldNot, answering, json_option, log_option, reading, writing
 from ..eventlog.names import check_stream
 from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
-from .commands import by_option, who
 from .operating import DISTRUSTED, STANDINGS
+from .options import Age, by_option, keys_option, who
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .operating import Changed, Standing
+    from .signing import KeyRing
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _COLUMNS: Final = (
     Column("intent"),
     Column("stream", gives=True),
@@ -36,24 +35,13 @@ def intents() -> None:
     """Effects that are open or ended unseen: list, show, retry, cancel, settle."""
 
 
-class _Age(click.ParamType[int]):
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """``90s``, ``10m``, ``2h``, ``1d`` in µs."""
-        number, unit = value[:-1], value[-1:]
-        if unit not in _UNITS or not number.isascii() or not number.isdigit() or len(number) > 9:
-            self.fail(f"{value!r} is no age: a whole number and a unit, for example 90s, 10m, 2h or 1d", param, ctx)
-        return int(number) * _UNITS[unit] * SECOND
-
-
 @intents.command("list")
 @click.option("--status", "statuses", type=click.Choice(STANDINGS, case_sensitive=False), multiple=True, help="Only these; may be given again.")
 @click.option("--all", "everything", is_flag=True, help="Those whose outcome is known, too.")
 @click.option("--tool", metavar="NAME", help="Only those of this tool.")
 @click.option("--key", metavar="KEY", help="Only those of this business key (ctx.act(…, key=KEY)).")
 @click.option("--stream", metavar="STREAM", help="Only those of this stream.")
-@click.option("--older-than", metavar="AGE", type=_Age(), help="Only those staged longer ago: 90s, 10m, 2h, 1d.")
+@click.option("--older-than", metavar="AGE", type=Age(), help="Only those staged longer ago: 90s, 10m, 2h, 1d.")
 @log_option
 @json_option
 def list_(
@@ -180,7 +168,8 @@ def _what_can_be_done(found: Standing) -> list[str]:
     intent_id = one_line(found.intent.intent_id)
     lines = {
         "STAGED": f"To take it back: eventlog intents cancel {intent_id}",
-        DISTRUSTED: f"To tell its agent that nobody will carry it out: eventlog intents cancel {intent_id}",
+        DISTRUSTED: f"To tell its agent that nobody will carry it out: eventlog intents cancel {intent_id}. "
+        f"To vouch for it: eventlog dead-letters redrive {one_line(found.stream)} --intent {intent_id}",
         "POSTPONED": f"To have it tried now: eventlog intents retry {intent_id}",
     }
     said = f"When you know how it ended: eventlog intents settle {intent_id} OK|ERROR"
@@ -233,14 +222,18 @@ def retry(intent: str, stream: str | None, by: str | None, reason: str, patience
     _change(url, as_json, "is due now", lambda log: put_forward(log, intent, by=who(by), reason=reason, stream=stream, patience=patience))
 
 
+_signing = keys_option("Sign the outcome, for workers that insist on it:")
+
+
 @intents.command()
 @_named_options
 @_changing
-def cancel(intent: str, stream: str | None, by: str | None, reason: str, patience: float, url: str, as_json: bool) -> None:
+@_signing
+def cancel(intent: str, stream: str | None, by: str | None, reason: str, patience: float, keys: KeyRing | None, url: str, as_json: bool) -> None:
     """Take back an intent that nobody has attempted."""
     from .operating import cancel as take_back
 
-    _change(url, as_json, "is CANCELLED", lambda log: take_back(log, intent, by=who(by), reason=reason, stream=stream, patience=patience))
+    _change(url, as_json, "is CANCELLED", lambda log: take_back(log, intent, by=who(by), reason=reason, stream=stream, patience=patience, keys=keys))
 
 
 @intents.command()
@@ -248,7 +241,19 @@ def cancel(intent: str, stream: str | None, by: str | None, reason: str, patienc
 @click.argument("status", type=click.Choice(["OK", "ERROR"], case_sensitive=False))
 @click.argument("value", metavar="[JSON]", required=False)
 @_changing
-def settle(intent: str, status: str, value: str | None, stream: str | None, by: str | None, reason: str, patience: float, url: str, as_json: bool) -> None:
+@_signing
+def settle(
+    intent: str,
+    status: str,
+    value: str | None,
+    stream: str | None,
+    by: str | None,
+    reason: str,
+    patience: float,
+    keys: KeyRing | None,
+    url: str,
+    as_json: bool,
+) -> None:
     """Say how an intent ended: an open one, or one that was reported UNKNOWN.
 
     \b
@@ -260,4 +265,5 @@ def settle(intent: str, status: str, value: str | None, stream: str | None, by: 
         given = None if value is None else json.loads(value)
     except ValueError as problem:
         raise click.UsageError(f"The value is no JSON: {problem}: {value!r:.80}. Text needs its JSON quotes: '\"re_91\"'.") from problem
-    _change(url, as_json, f"is {status}", lambda log: say_how(log, intent, status, given, by=who(by), reason=reason, stream=stream, patience=patience))
+    named: dict[str, Any] = {"by": who(by), "reason": reason, "stream": stream, "patience": patience, "keys": keys}
+    _change(url, as_json, f"is {status}", lambda log: say_how(log, intent, status, given, **named))

@@ -1,7 +1,8 @@
-"""What was given up for now: parked inputs and blocked streams; finding them and bringing them back, without the app.
+"""What was given up for now: parked inputs and blocked streams; and what is not authentic. Finding them and bringing them back, without the app.
 
 A parked input is one whose last ``ActivationFailed`` names no retry and that nobody has redriven since. A blocked stream
-holds an event that the worker's code could not read (S-8.3); it is no more once a worker has taken a turn on it.
+holds an event that the worker's code could not read (S-8.3); it is no more once a worker has taken a turn on it. What is
+not authentic (``signing``) is found here, too; how it is vouched for stands in ``operating`` and ``approvals_answers``.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from ..eventlog.log import EventLog, Wake
 from . import facts
 from .app import runtime_codec
 from .appends import TURNS
+from .approvals_answers import STREAM, DistrustedAnswer, distrusted_answers
 from .errors import InputRefused
 from .intents import fact_id, input_event_id
+from .operating import DISTRUSTED, Standing, standings
 
 _SCANNED: Final = ("activation.failed", "input.redriven", "stream.blocked")
 _TRIES: Final = 10
@@ -55,7 +58,19 @@ class BlockedStream:
     failure: facts.Failure
 
 
+@attrs.frozen
+class Undelivered:
+    """A question that a surface refused, that nobody has answered since, and that can still be answered."""
+
+    stream: str
+    fact: facts.ApprovalUndelivered
+    version: int
+    position: int
+    at: int
+
+
 DeadLetter = ParkedInput | BlockedStream
+AnyLetter = DeadLetter | Undelivered | Standing | DistrustedAnswer
 
 
 @attrs.frozen
@@ -109,6 +124,65 @@ def dead_letters(log: EventLog, stream: str | None = None) -> list[DeadLetter]:
             blocked[event.stream] = BlockedStream(event.stream, fact.at_version, event.version, event.position, event.recorded_at, fact.failure)
     standing = [each for each in blocked.values() if not _taken_up(log, each)]
     return sorted([*parked.values(), *standing], key=lambda each: each.position)
+
+
+def all_letters(log: EventLog, stream: str | None = None) -> list[AnyLetter]:
+    """The same with intents and answers that are not authentic and questions that a surface refused, oldest first."""
+    found: list[AnyLetter] = [*dead_letters(log, stream), *_undelivered(log, stream)]
+    found += [each for each in standings(log, stream) if each.status == DISTRUSTED]
+    found += distrusted_answers(log) if stream in (None, STREAM) else []
+    return sorted(found, key=lambda each: (since(each), each.position))
+
+
+def since(letter: AnyLetter) -> int:
+    """When it became one."""
+    if isinstance(letter, ParkedInput):
+        return letter.parked_at
+    if isinstance(letter, BlockedStream):
+        return letter.blocked_at
+    if isinstance(letter, Undelivered):
+        return letter.at
+    return letter.received_at if isinstance(letter, DistrustedAnswer) else letter.distrusted_at
+
+
+def _undelivered(log: EventLog, stream: str | None) -> list[Undelivered]:
+    codec, found, types = runtime_codec(), dict[tuple[str, str], Undelivered](), ("approval.undelivered", "approval.decided", "approval.requested")
+    deadlines: dict[tuple[str, str], int] = {}
+    for event in log.read_all(types=types) if stream is None else log.read(stream):
+        if event.type not in types:
+            continue
+        fact = codec.decode_stored(event)
+        key = event.stream, fact.approval_id
+        if isinstance(fact, facts.ApprovalUndelivered):
+            found[key] = Undelivered(event.stream, fact, event.version, event.position, event.recorded_at)
+        elif isinstance(fact, facts.ApprovalDecided):
+            found.pop(key, None)
+            deadlines.pop(key, None)
+        elif fact.expires_at > log.clock():
+            deadlines[key] = fact.expires_at
+    return [each for key, each in found.items() if key in deadlines]
+
+
+def letters_of(log: EventLog, stream: str, seq: int | None = None, intent_id: str | None = None) -> AnyLetter:
+    """The one dead letter of a stream that ``seq`` or ``intent_id`` mean, or that comes first; raises ``InputRefused``.
+
+    Of several parked inputs one must be named.
+    """
+    letters = all_letters(log, stream)
+    if intent_id is not None:
+        named = [each for each in letters if isinstance(each, Standing) and each.intent.intent_id == intent_id]
+        if not named:
+            raise InputRefused(f"{stream} has no distrusted intent {intent_id!r:.80}. See what is: eventlog dead-letters list")
+        return named[0]
+    parked = [each for each in letters if isinstance(each, ParkedInput)]
+    if stream == STREAM:
+        answers: list[AnyLetter] = [each for each in letters if isinstance(each, DistrustedAnswer) and seq in (None, each.version)]
+        if not answers:
+            raise InputRefused(f"{stream} has no distrusted answer{'' if seq is None else f' {seq}'}. See what is: eventlog dead-letters list")
+        return answers[0]
+    if parked or seq is not None or not letters:
+        return _only(stream, parked, seq)
+    return letters[0]
 
 
 def _taken_up(log: EventLog, blocked: BlockedStream) -> bool:

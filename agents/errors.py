@@ -17,6 +17,9 @@
     │   │   ├── IntentDrift                   … an intent's content under the same position (S-5.2)
     │   │   └── StepDrift                     … the kind of the step, or a recorded step that was not reached
     │   ├── RequestRefused                    what was asked of a key from outside cannot be done any more, or not yet
+    │   │   ├── AnotherQuestion               … an answer to something else than what was asked (S-7.5)
+    │   │   └── NotAuthentic                  … a signed answer or delivery for which nobody vouches; it drives nothing
+    │   ├── OutcomeDistrusted                 an outcome for which nobody vouches: no turn is run that would see it
     │   ├── NotAllowed                        the aggregate's state machine has no way for it
     │   │   ├── EventNotAllowed               … an event, refused when staged
     │   │   └── CommandNotAllowed             … a command
@@ -228,6 +231,22 @@ class ActivationCancelled(AgentError):
 
 class RequestRefused(TerminalAgentError):
     """A cancellation, an approval or a denial for which there is nothing open any more; nothing was written."""
+
+
+class AnotherQuestion(RequestRefused):
+    """The answer is bound to something else than what was asked; nothing was written."""
+
+
+class NotAuthentic(RequestRefused):
+    """A signed answer or delivery is not by a key of the ring, not fresh, or about something else than what was asked."""
+
+
+class OutcomeDistrusted(TerminalAgentError):
+    """The outcome of an intent is not signed by a key of the ring: its stream stands still, other keys go on."""
+
+    def __init__(self, message: str, stream: str, version: int) -> None:
+        super().__init__(message)
+        self.stream, self.version = stream, version
 
 
 class ActivationParked(AgentError):

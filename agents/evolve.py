@@ -363,6 +363,8 @@ APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.IntentAttempted: _attempted,
     facts.IntentSigned: _nothing,
     facts.IntentDistrusted: _nothing,
+    facts.IntentReadmitted: _nothing,
+    facts.OutcomeSigned: _nothing,
     facts.IntentPostponed: _nothing,
     facts.IntentSettled: _settled,
     facts.TimerArmed: _armed,
@@ -386,7 +388,7 @@ APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.ActivationFailed: _failed,
     facts.InputRedriven: _redriven,
     facts.StreamBlocked: _blocked,
-    facts.SchedulePlanned: _nothing,
+    **dict.fromkeys((facts.SchedulePlanned, facts.ApprovalUndelivered, facts.AnswerDistrusted, facts.AnswerRedriven), _nothing),
 }
 
 

@@ -85,3 +85,69 @@ class IntentDistrusted:
     payload: bytes
     key_id: str = ""
     signature: bytes = b""
+
+
+@event("intent.readmitted", version=1)
+class IntentReadmitted:
+    """A person vouches for an intent that was distrusted: effectors look at it again, as it stands here."""
+
+    intent_id: str
+    #: Which readmission of this intent it is, from 1; its event id is made of it, so that it counts once.
+    number: int
+    by: str
+    reason: str
+    #: Attempts recorded until then.
+    attempts: int
+    #: Schema and bytes of ``intent.staged``.
+    schema: int
+    payload: bytes
+    key_id: str
+    #: See ``signing``: over all of the above and the stream.
+    signature: bytes
+
+
+@event("outcome.signed", version=1)
+class OutcomeSigned:
+    """Who vouches for an ``intent.settled``: in the same append, or somebody who looked at it later. No run depends on it."""
+
+    intent_id: str
+    key_id: str
+    #: See ``signing``: over the stream, and the schema and bytes of ``intent.settled``.
+    signature: bytes
+
+
+@event("approval.undelivered", version=1)
+class ApprovalUndelivered:
+    """A question that a surface refused again and again. It waits on, and may be answered in any other way."""
+
+    approval_id: str
+    #: As it may be shown.
+    sink: str
+    why: str
+    tries: int
+    effector: str
+
+
+@event("answer.distrusted", version=1)
+class AnswerDistrusted:
+    """On a stream of its own: a signed answer that is not authentic. It drove nothing."""
+
+    why: str
+    #: What came, or its beginning.
+    raw: bytes
+    #: Bytes that came, and their SHA-256.
+    size: int
+    digest: bytes
+    #: What it claims to be about, which nobody vouches for; empty when it cannot be read.
+    stream: str = ""
+    approval_id: str = ""
+
+
+@event("answer.redriven", version=1)
+class AnswerRedriven:
+    """On the same stream: a person had a distrusted answer looked at again, and then it was authentic."""
+
+    #: Of the ``answer.distrusted``.
+    version: int
+    by: str
+    reason: str

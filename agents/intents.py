@@ -72,6 +72,11 @@ def fact_id(*parts: object) -> bytes:
     return hashlib.sha256("|".join(map(str, parts)).encode()).digest()[:16]
 
 
+def readmission_event_id(stream: str, intent_id: str, number: int) -> bytes:
+    """The event id of an intent's ``number``-th readmission: it is there once, so a copy of it cannot be made to count again."""
+    return fact_id("readmitted", stream, intent_id, number)
+
+
 def withdrawn(intent_id: str) -> facts.IntentSettled:
     """The settlement of an intent that its own agent takes back before anybody attempted it: a part of a turn, not an arrival."""
     return facts.IntentSettled(intent_id, CANCELLED, settled_by="agent", reason="nobody waits for it any more")

@@ -15,8 +15,8 @@ from typing import Any
 from ..eventlog.log import Claim, EventLog
 from .committer import Committer
 from .errors import Superseded, TurnTimedOut
+from .plans import Ask, Commit, Fetch, Load, Plan
 from .streams import Folder
-from .turns import Ask, Commit, Fetch, Load, Plan
 
 
 class Lane:

@@ -26,8 +26,10 @@ from ..eventlog.versions import ANY
 from . import facts
 from .app import runtime_codec
 from .errors import InputRefused, RequestRefused
-from .intents import CANCELLED, ERROR, OK, STATUSES, UNKNOWN, fact_id, settlement_event_id
+from .intents import CANCELLED, ERROR, OK, STATUSES, UNKNOWN, fact_id, readmission_event_id, settlement_event_id
 from .queues import EFFECTS, TURNS
+from .signing import KeyRing
+from .vouching import outcome_vouched, signed_outcome
 
 STAGED: Final = "STAGED"
 ATTEMPTED: Final = "ATTEMPTED"
@@ -39,7 +41,7 @@ it is not authentic, and no effector will touch it.
 """
 STANDINGS: Final = (*OPEN, *STATUSES)
 _SIGNAL: Final = "intent.resolved:"
-_SCANNED: Final = ("intent.staged", "intent.attempted", "intent.postponed", "intent.settled", "intent.distrusted", "signal.received")
+_SCANNED: Final = (*(f"intent.{each}" for each in ("staged", "attempted", "postponed", "settled", "distrusted", "readmitted")), "signal.received")
 _LEASE: Final = 30 * SECOND
 
 
@@ -67,9 +69,15 @@ class Standing:
     position: int
     event_id: bytes
     correlation: bytes | None
+    #: ``intent.staged`` as it is stored.
+    schema: int = 0
+    payload: bytes = attrs.field(default=b"", repr=False)
     attempts: int = 0
     postponed: facts.IntentPostponed | None = None
+    #: Set while nobody has readmitted it.
     distrusted: facts.IntentDistrusted | None = None
+    distrusted_at: Micros = 0
+    readmissions: int = 0
     settled: facts.IntentSettled | None = None
     settled_at: Micros = 0
     resolution: Resolution | None = None
@@ -125,7 +133,7 @@ def standings(log: EventLog, stream: str | None = None, *, settled: bool = False
 
 def _take(found: dict[tuple[str, str], Standing], event: StoredEvent, fact: Any, keep: bool) -> None:
     if isinstance(fact, facts.IntentStaged):
-        at = (event.recorded_at, event.version, event.position, event.event_id, event.correlation)
+        at = (event.recorded_at, event.version, event.position, event.event_id, event.correlation, event.schema, event.data)
         found[event.stream, fact.intent_id] = Standing(event.stream, fact, *at)
         return
     intent_id = fact.intent_id if not isinstance(fact, facts.SignalReceived) else fact.name.removeprefix(_SIGNAL)
@@ -137,7 +145,10 @@ def _take(found: dict[tuple[str, str], Standing], event: StoredEvent, fact: Any,
     elif isinstance(fact, facts.IntentPostponed):
         known.postponed = fact
     elif isinstance(fact, facts.IntentDistrusted):
-        known.distrusted = fact
+        known.distrusted, known.distrusted_at = fact, event.recorded_at
+    elif isinstance(fact, facts.IntentReadmitted):
+        if event.event_id == readmission_event_id(event.stream, intent_id, fact.number):  # else it is a copy, which no effector heeds
+            known.distrusted, known.readmissions = None, max(known.readmissions, fact.number)
     elif isinstance(fact, facts.IntentSettled):
         known.settled, known.settled_at = fact, event.recorded_at
     elif known.settled is not None and (resolution := _resolution(fact, event.recorded_at)) is not None:
@@ -200,7 +211,8 @@ def _why_no_retry(found: Standing) -> str:
     if status == ATTEMPTED:
         return f"attempt {found.attempts} of intent {intent_id} is under way, or was interrupted and is taken up by the next effector."
     if status == DISTRUSTED:
-        return f"intent {intent_id} is not authentic; nobody may carry it out, and its agent may stage it anew, signed."
+        way = f"eventlog dead-letters redrive {found.stream} --intent {intent_id}"
+        return f"intent {intent_id} is not authentic; nobody may carry it out unless you vouch for it: {way}"
     if status == UNKNOWN:
         return (
             f"intent {intent_id} was reported UNKNOWN, and its agent may have acted on that. Find out whether it happened and say so: "
@@ -209,8 +221,13 @@ def _why_no_retry(found: Standing) -> str:
     return f"intent {intent_id} is settled {status}; the first outcome is final."
 
 
-def cancel(log: EventLog, intent_id: str, *, by: str, reason: str = "", stream: str | None = None, patience: float = 5.0) -> Changed:
-    """Take back an intent that nobody attempted: its agent is told CANCELLED. Raises ``RequestRefused`` for any other."""
+def cancel(
+    log: EventLog, intent_id: str, *, by: str, reason: str = "", stream: str | None = None, patience: float = 5.0, keys: KeyRing | None = None
+) -> Changed:
+    """Take back an intent that nobody attempted: its agent is told CANCELLED. Raises ``RequestRefused`` for any other.
+
+    ``keys`` sign the outcome, for workers that insist on that.
+    """
     named(by)
     with _held(log, standing(log, intent_id, stream), patience) as (found, claim):
         done = facts.IntentSettled(intent_id, CANCELLED, settled_by=_signed(by), reason=reason)
@@ -223,11 +240,62 @@ def cancel(log: EventLog, intent_id: str, *, by: str, reason: str = "", stream: 
                 f"{found.stream}: attempt {found.attempts} of intent {intent_id} was begun, so it cannot be taken back. Nothing was written. "
                 f"If you know how it ended: eventlog intents settle {intent_id} OK|ERROR"
             )
-        return _append(log, claim, found, done, settlement_event_id(intent_id, 0))
+        return _append(log, claim, found, done, settlement_event_id(intent_id, 0), keys)
+
+
+def readmit(log: EventLog, intent_id: str, keys: KeyRing, *, by: str, reason: str, stream: str | None = None, patience: float = 5.0) -> Changed:
+    """Vouch for a distrusted intent, so that effectors carry it out after all: the readmission is signed with ``keys``.
+
+    Only whoever has keys that the effectors trust may do that, as with staging. What is vouched for are the bytes on the log.
+    Raises ``RequestRefused`` for an intent that is not distrusted, is past its deadline, or whose bytes are not the ones that
+    were distrusted.
+    """
+    named(by)
+    with _held(log, standing(log, intent_id, stream), patience) as (found, claim):
+        distrusted = found.distrusted
+        if found.status != DISTRUSTED or distrusted is None:
+            raise RequestRefused(f"{found.stream}: intent {intent_id} is {found.status}; only one that is {DISTRUSTED} is readmitted. Nothing was written.")
+        if found.intent.expires_at <= log.clock():
+            raise RequestRefused(
+                f"{found.stream}: intent {intent_id} is past its deadline, so nobody would carry it out. Nothing was written. "
+                f"To tell its agent: eventlog intents cancel {intent_id}"
+            )
+        if (distrusted.schema, distrusted.payload) != (found.schema, found.payload):
+            raise RequestRefused(f"{found.stream}: the bytes that were distrusted are not those of intent {intent_id} as it was staged. Nothing was written.")
+        number = found.readmissions + 1
+        said = (number, by, reason, found.attempts, found.schema, found.payload)
+        made = keys.sign_readmission(found.stream, *said)
+        fact = facts.IntentReadmitted(intent_id, *said, made.key_id, made.signature)
+        return _append(log, claim, found, fact, readmission_event_id(found.stream, intent_id, number))
+
+
+def vouch(log: EventLog, intent_id: str, keys: KeyRing, *, by: str, stream: str | None = None) -> Changed:
+    """Sign the outcome of an intent that is on the log unsigned, or signed by a key that is gone; its stream is looked at again.
+
+    Raises ``RequestRefused`` for an intent without an outcome.
+    """
+    named(by)
+    found = standing(log, intent_id, stream)
+    codec = runtime_codec()
+    for event in log.read(found.stream, after=found.version):
+        if event.type == "intent.settled" and codec.decode_stored(event).intent_id == intent_id:
+            outcome = log.append(found.stream, [outcome_vouched(codec, keys, event, intent_id)], ANY, wakes=(Wake(TURNS, log.clock(), sooner=True),))
+            log.schedule.wake(TURNS, found.stream, log.clock())  # a duplicate wakes nobody
+            return Changed(found, isinstance(outcome, Duplicate))
+    raise RequestRefused(f"{found.stream}: intent {intent_id} is {found.status}; there is no outcome to vouch for. Nothing was written.")
 
 
 def settle(
-    log: EventLog, intent_id: str, status: str, value: Any = None, *, by: str, reason: str = "", stream: str | None = None, patience: float = 5.0
+    log: EventLog,
+    intent_id: str,
+    status: str,
+    value: Any = None,
+    *,
+    by: str,
+    reason: str = "",
+    stream: str | None = None,
+    patience: float = 5.0,
+    keys: KeyRing | None = None,
 ) -> Changed:
     """Say how an intent ended: OK with the value its tool would have returned, or ERROR.
 
@@ -252,7 +320,7 @@ def settle(
             raise RequestRefused(
                 f"{found.stream}: intent {intent_id} was settled {found.status} by {found.settled.settled_by}; the first outcome is final. Nothing was written."
             )
-        return _append(log, claim, found, done, settlement_event_id(intent_id, found.attempts))
+        return _append(log, claim, found, done, settlement_event_id(intent_id, found.attempts), keys)
 
 
 def _resolve(log: EventLog, found: Standing, status: str, value: Any, by: str, reason: str) -> Changed:
@@ -271,10 +339,12 @@ def _resolve(log: EventLog, found: Standing, status: str, value: Any, by: str, r
     return Changed(standing(log, intent_id, found.stream), isinstance(outcome, Duplicate))
 
 
-def _append(log: EventLog, claim: Claim, found: Standing, fact: Any, event_id: bytes) -> Changed:
-    event = runtime_codec().stage(fact, event_id=event_id, correlation=found.correlation, causation=found.event_id)
+def _append(log: EventLog, claim: Claim, found: Standing, fact: Any, event_id: bytes, keys: KeyRing | None = None) -> Changed:
+    codec = runtime_codec()
+    event = codec.stage(fact, event_id=event_id, correlation=found.correlation, causation=found.event_id)
+    beside = (signed_outcome(codec, keys, found.stream, found.intent.intent_id, event),) if keys is not None else ()
     wakes = (Wake(TURNS, log.clock(), sooner=True),) if isinstance(fact, facts.IntentSettled) else ()
-    request = AppendRequest((StreamAppend(found.stream, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token),))
+    request = AppendRequest((StreamAppend(found.stream, (event, *beside), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token),))
     (outcome,) = log.append_batch([request])
     intent_id = found.intent.intent_id
     if isinstance(outcome, EventIdConflict | LeaseLost):

@@ -1,8 +1,9 @@
-"""Signatures of staged intents: who may stage what an effector carries out. HMAC-SHA256 over the bytes that are on the log.
+"""Keys and signatures: who may stage what an effector carries out, and who vouches for an outcome, a delivery, an answer.
 
-A worker with keys appends ``intent.signed`` directly behind each ``intent.staged``, in the same append. The signature covers the
-stream, the schema and the payload's bytes as they are stored, and the payload holds the intent's id: neither another stream
-nor another intent can use it. A key ring is rotated in three steps: add the new key behind the old one everywhere, put it
+Every signature is HMAC-SHA256 over a purpose and the parts of what is signed, so that one given for one purpose is of no use for
+another. A worker with keys appends ``intent.signed`` directly behind each ``intent.staged``, in the same append. The signature
+covers the stream, the schema and the payload's bytes as they are stored, and the payload holds the intent's id: neither another
+stream nor another intent can use it. A key ring is rotated in three steps: add the new key behind the old one everywhere, put it
 first where intents are staged, take the old one out when nothing that it signed is open.
 """
 
@@ -14,11 +15,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from .errors import AgentError
+
+if TYPE_CHECKING:
+    from .facts import IntentReadmitted
 
 OFF: Final = "off"
 PERMISSIVE: Final = "permissive"
@@ -28,6 +32,10 @@ VERIFYING: Final = (OFF, PERMISSIVE, REQUIRE)
 _LEAST: Final = 32
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _INTENT: Final = b"intentlog.intent.v1"
+_OUTCOME: Final = b"intentlog.outcome.v1"
+_READMISSION: Final = b"intentlog.readmission.v1"
+_WEBHOOK: Final = b"intentlog.webhook.v1"
+_ANSWER: Final = b"intentlog.answer.v1"
 
 
 class KeysRefused(AgentError):
@@ -108,20 +116,70 @@ class KeyRing:
 
     def sign_intent(self, stream: str, schema: int, payload: bytes) -> Signature:
         """The signature of an ``intent.staged`` by the ring's first key. ``payload``: its bytes as they are stored."""
-        return Signature(self.signing_id, _mac(self._keys[self.signing_id], _INTENT, _parts(stream, schema, payload)))
+        return self._sign(_INTENT, _parts(stream, schema, payload))
 
     def verify_intent(self, signature: Signature, stream: str, schema: int, payload: bytes) -> str | None:
         """Why ``signature`` is not one by these keys of exactly this, without any secret; ``None`` when it is. In constant time."""
+        return self._verify(signature, _INTENT, _parts(stream, schema, payload))
+
+    def sign_outcome(self, stream: str, schema: int, payload: bytes) -> Signature:
+        """The signature of an ``intent.settled``, like ``sign_intent``."""
+        return self._sign(_OUTCOME, _parts(stream, schema, payload))
+
+    def verify_outcome(self, signature: Signature, stream: str, schema: int, payload: bytes) -> str | None:
+        """Like ``verify_intent``, for an ``intent.settled``."""
+        return self._verify(signature, _OUTCOME, _parts(stream, schema, payload))
+
+    def sign_readmission(self, stream: str, number: int, by: str, reason: str, attempts: int, schema: int, payload: bytes) -> Signature:
+        """The signature of an ``intent.readmitted``: the ``number``-th of the intent whose ``intent.staged`` has these bytes."""
+        return self._sign(_READMISSION, (*_parts(stream, schema, payload), *_texts(number, by, reason, attempts)))
+
+    def verify_readmission(
+        self, signature: Signature, stream: str, number: int, by: str, reason: str, attempts: int, schema: int, payload: bytes
+    ) -> str | None:
+        """Like ``verify_intent``, for an ``intent.readmitted``."""
+        return self._verify(signature, _READMISSION, (*_parts(stream, schema, payload), *_texts(number, by, reason, attempts)))
+
+    def sign_webhook(self, seconds: int, body: bytes) -> Signature:
+        """The signature of a delivery made ``seconds`` after 1970-01-01 UTC."""
+        return self._sign(_WEBHOOK, (*_texts(seconds), body))
+
+    def verify_webhook(self, signature: Signature, seconds: int, body: bytes) -> str | None:
+        """Like ``verify_intent``, for a delivery. Whether it is fresh is another question."""
+        return self._verify(signature, _WEBHOOK, (*_texts(seconds), body), "of this body at this time")
+
+    def sign_answer(self, stream: str, approval_id: str, digest: bytes, approved: bool, by: str, reason: str, decided_at: int) -> Signature:
+        """The signature of a person's answer to an approval."""
+        return self._sign(_ANSWER, _answer(stream, approval_id, digest, approved, by, reason, decided_at))
+
+    def verify_answer(
+        self, signature: Signature, stream: str, approval_id: str, digest: bytes, approved: bool, by: str, reason: str, decided_at: int
+    ) -> str | None:
+        """Like ``verify_intent``, for an answer."""
+        return self._verify(signature, _ANSWER, _answer(stream, approval_id, digest, approved, by, reason, decided_at), "of this answer")
+
+    def _sign(self, purpose: bytes, parts: Iterable[bytes]) -> Signature:
+        return Signature(self.signing_id, _mac(self._keys[self.signing_id], purpose, parts))
+
+    def _verify(self, signature: Signature, purpose: bytes, parts: Iterable[bytes], what: str = "of these bytes on this stream") -> str | None:
         secret = self._keys.get(signature.key_id)
         if secret is None:
             return f"it is signed with the key {signature.key_id!r:.80}, which is not in the ring ({', '.join(self._keys)})"
-        if not hmac.compare_digest(_mac(secret, _INTENT, _parts(stream, schema, payload)), signature.signature):
-            return f"its signature with the key {signature.key_id} is not one of these bytes on this stream"
+        if not hmac.compare_digest(_mac(secret, purpose, parts), signature.signature):
+            return f"its signature with the key {signature.key_id} is not one {what}"
         return None
 
 
 def _parts(stream: str, schema: int, payload: bytes) -> tuple[bytes, ...]:
-    return stream.encode("utf-8", "surrogatepass"), str(schema).encode(), payload
+    return *_texts(stream, schema), payload
+
+
+def _answer(stream: str, approval_id: str, digest: bytes, approved: bool, by: str, reason: str, decided_at: int) -> tuple[bytes, ...]:
+    return *_texts(stream, approval_id), digest, *_texts("yes" if approved else "no", by, reason, decided_at)
+
+
+def _texts(*parts: str | int) -> tuple[bytes, ...]:
+    return tuple(str(part).encode("utf-8", "surrogatepass") for part in parts)
 
 
 def _mac(secret: bytes, purpose: bytes, parts: Iterable[bytes]) -> bytes:
@@ -135,23 +193,32 @@ def _mac(secret: bytes, purpose: bytes, parts: Iterable[bytes]) -> bytes:
 
 @attrs.frozen
 class Verifier:
-    """How an effector looks at signatures of intents."""
+    """How an effector looks at signatures of intents, and with what it signs their outcomes."""
 
-    #: ``permissive`` refuses wrong ones, ``require`` missing ones too.
-    mode: str = attrs.field(validator=attrs.validators.in_((PERMISSIVE, REQUIRE)))
+    #: ``off`` looks at none, ``permissive`` refuses wrong ones, ``require`` missing ones too.
+    mode: str = attrs.field(validator=attrs.validators.in_(VERIFYING))
     keys: KeyRing
 
     def objection(self, signature: Signature | None, stream: str, schema: int, payload: bytes) -> str | None:
         """Why nothing may be done about this intent, or ``None``."""
+        if self.mode == OFF:
+            return None
         if signature is None:
             return "it is not signed" if self.mode == REQUIRE else None
         return self.keys.verify_intent(signature, stream, schema, payload)
 
+    def objection_to_readmission(self, fact: IntentReadmitted, stream: str) -> str | None:
+        """Why the intent that ``fact`` readmits on ``stream`` may not be touched all the same, or ``None``."""
+        if self.mode == OFF:
+            return None
+        signature = Signature(fact.key_id, fact.signature)
+        return self.keys.verify_readmission(signature, stream, fact.number, fact.by, fact.reason, fact.attempts, fact.schema, fact.payload)
+
 
 def verifier(mode: str, keys: KeyRing | None) -> Verifier | None:
-    """What ``mode``, one of ``VERIFYING``, asks for; ``None`` for ``off``. Raises ``KeysRefused`` when there is nothing to verify with."""
-    if mode == OFF:
-        return None
+    """What ``mode``, one of ``VERIFYING``, asks for; ``None`` for ``off`` without keys. Raises ``KeysRefused`` when there is nothing to verify with."""
     if keys is None:
+        if mode == OFF:
+            return None
         raise KeysRefused(f"signatures cannot be verified ({mode}) without keys: give --signing-keys")
     return Verifier(mode, keys)

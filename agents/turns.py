@@ -13,8 +13,9 @@ The crash argument, boundary by boundary (``Boundary`` names are those tests and
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -23,7 +24,7 @@ from ..eventlog.clock import Clock
 from ..eventlog.codec import preencoded
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable, StoreSchemaError, Undecodable, WrongExpectedVersion
 from ..eventlog.events import Row
-from ..eventlog.log import AppendRequest, Claim, Duplicate, Outcome, Snapshot
+from ..eventlog.log import AppendRequest, Claim, Duplicate, Outcome
 from . import facts
 from .activation import run_turn
 from .app import App
@@ -36,8 +37,9 @@ from .failures import failure_of
 from .lifecycle import ActivationState
 from .loads import forget_loads
 from .models import ModelResponse, idempotency_key
+from .plans import Action, Ask, Commit, Fetch, Keep, Load, Plan
 from .reading import run_read
-from .requests import NeedModel, NeedRead, NeedStream, TurnEnd
+from .requests import NeedModel, NeedRead, TurnEnd
 from .run import CONCURRENT, Activation, next_attention
 from .streams import Folder, StreamState
 
@@ -55,55 +57,12 @@ def no_boundary(name: str, stream: str) -> None:
     """Goes on."""
 
 
-@attrs.define(slots=True)
-class Commit:
-    """Make ``request`` durable; answer with its outcome."""
-
-    request: AppendRequest
-    #: The next turn's time begins after it.
-    ends_turn: bool = False
-
-
-@attrs.define(slots=True)
-class Ask:
-    """Answer with what ``start()`` gives, waiting for it within the turn's time if it is awaitable; or throw what it raised."""
-
-    start: Callable[[], Any]
-
-
-@attrs.define(slots=True)
-class Load:
-    """Fold the stream from the log; answer with its ``StreamState``."""
-
-    stream: str
-
-
-@attrs.define(slots=True)
-class Keep:
-    """Save a snapshot; no answer."""
-
-    stream: str
-    snapshot: Snapshot
-
-
-@attrs.define(slots=True)
-class Fetch:
-    """Read another aggregate; answer with its ``Loaded``."""
-
-    need: NeedStream
-    snapshot_every: int
-
-
 class _Moved(Exception):
     """Somebody else changed an aggregate that the turn changes too; nothing of the turn was committed."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self.stream = stream
-
-
-Action: TypeAlias = Commit | Ask | Load | Keep | Fetch
-Plan: TypeAlias = Generator[Action, Any, int]
 
 
 @attrs.define(eq=False)
@@ -121,6 +80,8 @@ class Turns:
     grown: Callable[[str, int, int], None] = lambda stream, seq, events: None
     #: The worker is stopping: end lanes after the turn under way.
     draining: bool = False
+    #: Looks at the outcomes that a turn would see: an awaitable of what is wrong with them, or of ``None``.
+    outcomes: Callable[[StreamState], Awaitable[Exception | None]] | None = None
 
     def folded(self, state: StreamState, rows: Sequence[Row]) -> StreamState | LogError | ImpossibleHistory:
         """``state`` with ``rows`` taken in, or why it cannot be."""
@@ -135,10 +96,7 @@ class Turns:
         Raises ``Superseded`` when the key was lost, and the store's own errors.
         """
         if isinstance(state, Exception):
-            failure = facts.Failure(type(state).__name__, str(state))
-            outcome = yield Commit(self.appends.blocked(claim, getattr(state, "version", -1), failure))
-            if isinstance(outcome, Duplicate):  # said before, and a duplicate changes no wake-up
-                yield Commit(self.appends.silenced(claim))
+            yield from self._block(claim, state)
             return 0
         committed = 0
         while True:
@@ -152,6 +110,9 @@ class Turns:
             if activation is None or activation.state in _WAITING or activation.retry_at > now:
                 yield from self._commit(state, lambda fresh: self.appends.hand_back(claim, fresh))
                 return committed
+            if self.outcomes is not None and (distrusted := (yield Ask(functools.partial(self.outcomes, state)))) is not None:
+                yield from self._block(claim, distrusted)
+                return committed
             # A key with more to do keeps its lane and its folded state, instead of being claimed and loaded for each turn.
             last = self.draining or committed >= _MOST_TURNS
             ended = yield from self._turn(claim, state, activation, now, last)
@@ -160,6 +121,13 @@ class Turns:
             committed += 1
             if last or next_attention(state.run) != 0:
                 return committed
+
+    def _block(self, claim: Claim, problem: Exception) -> Generator[Action, Any, None]:
+        """The stream stands still, once and visibly, until somebody has seen to it (S-8.3)."""
+        failure = facts.Failure(type(problem).__name__, str(problem))
+        outcome = yield Commit(self.appends.blocked(claim, getattr(problem, "version", -1), failure))
+        if isinstance(outcome, Duplicate):  # said before, and a duplicate changes no wake-up
+            yield Commit(self.appends.silenced(claim))
 
     def _fire_timers(self, claim: Claim, state: StreamState, now: int) -> Generator[Action, Any, None]:
         while (due := next(((each, fired) for each in state.run.waiting() if (fired := _due(each, now))), None)) is not None:

@@ -27,6 +27,7 @@ from .leasing import beat, between_beats, in_thread
 from .signing import KeyRing
 from .streams import Folder, StreamState
 from .turns import Boundary, Turns, no_boundary
+from .vouching import OutcomeVerifier
 
 _SWEEP = 0.1
 """Seconds between looks at turns that may have run too long."""
@@ -62,6 +63,7 @@ class Worker:
         settings: WorkerSettings | None = None,
         new_id: IdMaker | None = None,
         keys: KeyRing | None = None,
+        outcomes: OutcomeVerifier | None = None,
         boundary: Boundary = no_boundary,
         on_error: Callable[[str, BaseException], None] = lambda doing, problem: None,
     ) -> None:
@@ -70,6 +72,8 @@ class Worker:
         self._folders = {name: Folder(each) for name, each in app.definitions.items()}
         appends = Appends(app.codec, new_id or id_maker(log.clock), keys)
         self._turns = Turns(app, log.clock, appends, self._folders, boundary, self.settings.snapshot_every, self.settings.warn_history, self._grown)
+        if outcomes is not None:
+            self._turns.outcomes = lambda state: in_thread(lambda: outcomes.objection(log, state.stream, state.run))
         self._committer = committer
         self._seconds = {name: each.turn_timeout.total_seconds() for name, each in app.agents.items()}
         self._active: dict[str, Lane] = {}

@@ -15,6 +15,7 @@ from ..agents.committer import Committer
 from ..agents.queues import TURNS
 from ..agents.signing import Verifier
 from ..agents.tools import Tool, ToolSet
+from ..agents.vouching import signed_outcome
 from ..eventlog.clock import Clock
 from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
@@ -144,8 +145,10 @@ class Carrying:
 
     async def _settle(self, claim: Claim, pending: Pending, outcome: phases.Outcome, *, hand_back: bool) -> bool:
         event = phases.settled_event(self._codec, pending, outcome, self._owner)
+        keys = self._verifier.keys if self._verifier is not None else None
+        beside = (signed_outcome(self._codec, keys, claim.name, pending.intent.intent_id, event),) if keys is not None else ()
         try:
-            await self._append(claim, pending, event, (Wake(TURNS, self._clock(), sooner=True),), hand_back=hand_back)
+            await self._append(claim, pending, event, (Wake(TURNS, self._clock(), sooner=True),), hand_back=hand_back, beside=beside)
         except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
             self._counts.refused += 1
             self._watching.refused(pending, outcome)
@@ -156,9 +159,11 @@ class Carrying:
         self._boundary("settled", claim.name)
         return True
 
-    async def _append(self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...], *, hand_back: bool = False) -> None:
+    async def _append(
+        self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...], *, hand_back: bool = False, beside: tuple[NewEvent, ...] = ()
+    ) -> None:
         """Durable when it returns. For as long as the store is down it tries again: an outcome that is known is not thrown away."""
-        request = AppendRequest((StreamAppend(claim.name, (event,), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token, hand_back),))
+        request = AppendRequest((StreamAppend(claim.name, (event, *beside), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token, hand_back),))
         failures = 0
         self.appending += 1
         if hand_back:

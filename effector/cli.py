@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..agents.options import keys_option
 from ..eventlog.console import app_argument, json_option, log_option
 
 if TYPE_CHECKING:
-    from ..agents.signing import KeyRing
     from .crash import Boundary
 
 
@@ -24,17 +24,6 @@ def _crash(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
         raise click.BadParameter(str(problem), ctx, parameter) from problem
 
 
-def _keys(ctx: click.Context, parameter: click.Parameter, value: str | None) -> KeyRing | None:
-    if not value:
-        return None
-    from ..agents.signing import KeyRing, KeysRefused
-
-    try:
-        return KeyRing.read(value)
-    except KeysRefused as problem:
-        raise click.BadParameter(str(problem), ctx, parameter) from problem
-
-
 crash_option = click.option("--crash-at", "crash", hidden=True, envvar="EVENTLOG_CRASH_AT", callback=_crash, help="See effector/crash.py.")
 """For every command that serves."""
 
@@ -45,14 +34,14 @@ def _serving(command: Any) -> Any:
         crash_option,
         json_option,
         click.option(
-            "--signing-keys",
-            "keys",
-            metavar="REFERENCE",
-            envvar="EVENTLOG_SIGNING_KEYS",
+            "--verify-outcomes",
+            type=click.Choice(["off", "permissive", "require"]),
+            default="off",
+            envvar="EVENTLOG_VERIFY_OUTCOMES",
             show_envvar=True,
-            callback=_keys,
-            help="Sign every intent: env:NAME or file:/path, where the key ring is. Never the keys themselves.",
+            help="Before a turn: permissive refuses outcomes with wrong signatures, require unsigned ones too.  [default: off]",
         ),
+        keys_option("Sign every intent with these keys:"),
         click.option(
             "--poll-ms", metavar="N", type=click.IntRange(1, 60_000), default=50, show_default=True, help="How often to look for what others appended."
         ),
@@ -66,6 +55,12 @@ def _serving(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+def _check_keys(options: dict[str, Any], **flags: str) -> None:
+    for name, flag in flags.items():
+        if options[name] != "off" and options["keys"] is None:
+            raise click.UsageError(f"{flag} {options[name]} needs keys to verify with: --signing-keys env:NAME or file:/path")
 
 
 @click.command()
@@ -91,8 +86,7 @@ def run(**options: Any) -> int:
     """
     from .serving import Serving
 
-    if options["verify"] != "off" and options["keys"] is None:
-        raise click.UsageError(f"--verify-intents {options['verify']} needs keys to verify with: --signing-keys env:NAME or file:/path")
+    _check_keys(options, verify="--verify-intents", verify_outcomes="--verify-outcomes")
     return Serving(with_effector=True, create=True, **options).run()
 
 
@@ -105,6 +99,7 @@ def worker(**options: Any) -> int:
     """
     from .serving import Serving
 
+    _check_keys(options, verify_outcomes="--verify-outcomes")
     return Serving(with_effector=False, create=False, path=None, **options).run()
 
 

@@ -6,18 +6,19 @@ Intents of one stream stand in the order in which they were staged, which is the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import attrs
 
 from ..agents import facts
+from ..agents.intents import readmission_event_id
 from ..agents.signing import Signature
 from ..eventlog.codec import Codec
 from ..eventlog.errors import Undecodable
 from ..eventlog.events import StoredEvent
 
-TYPES: Final = ("intent.staged", "intent.signed", "intent.attempted", "intent.postponed", "intent.settled", "intent.distrusted")
+TYPES: Final = ("intent.staged", "intent.signed", "intent.attempted", "intent.postponed", "intent.settled", "intent.distrusted", "intent.readmitted")
 """The event types an outbox is made of."""
 
 
@@ -41,6 +42,8 @@ class Pending:
     schema: int = 0
     data: bytes = b""
     signature: Signature | None = None
+    #: Set when a person vouches for it after it was distrusted.
+    readmitted: facts.IntentReadmitted | None = None
 
     @property
     def unseen(self) -> int:
@@ -123,6 +126,40 @@ class Outbox:
                 known.signature = Signature(fact.key_id, fact.signature)
         elif isinstance(fact, facts.IntentSettled | facts.IntentDistrusted):
             self.settled(event.stream, fact.intent_id)
+        elif isinstance(fact, facts.IntentReadmitted):
+            self._readmit(event, fact)
+
+    def _readmit(self, event: StoredEvent, fact: facts.IntentReadmitted) -> None:
+        """Open again what was distrusted, from what the fact itself holds: a checkpoint may lie behind the staging by now.
+
+        Once: the event id says which readmission it is, and the store has each id once. What a stream tells ahead of the tail
+        is left to the tail.
+        """
+        known = (event.stream, fact.intent_id) in self._by_id
+        if known or not event.position or event.event_id != readmission_event_id(event.stream, fact.intent_id, fact.number):
+            return
+        try:
+            intent = self._codec.decode("intent.staged", fact.schema, fact.payload)
+        except Undecodable:  # no operator's command writes that
+            return
+        if intent.intent_id != fact.intent_id:
+            return
+        pending = Pending(
+            event.stream,
+            event.position,
+            event.event_id,
+            event.correlation,
+            intent,
+            fact.attempts,
+            event.recorded_at,
+            schema=fact.schema,
+            data=fact.payload,
+            signature=Signature(fact.key_id, fact.signature),
+            readmitted=fact,
+        )
+        self._by_id[event.stream, fact.intent_id] = pending
+        self._lanes.setdefault(event.stream, {})[fact.intent_id] = pending
+        self._open[event.position] = event.stream, fact.intent_id
 
     def settled(self, stream: str, intent_id: str) -> None:
         """The intent has its outcome; told twice, by the owner of the lane and by the tail, it changes nothing the second time."""
@@ -162,7 +199,11 @@ class Outbox:
 
     def streams(self) -> list[str]:
         """Streams with open intents, longest waiting first, without the blocked ones."""
-        return [stream for stream in self._lanes if stream not in self.blocked]
+        return list(self.in_line())
+
+    def in_line(self) -> Iterator[str]:
+        """The same one by one, for who looks at the first of many; not while the outbox changes."""
+        return (stream for stream in self._lanes if stream not in self.blocked)
 
     def first(self, stream: str) -> Pending | None:
         """The stream's next intent."""

@@ -60,7 +60,11 @@ class Outcome:
 
 def verify(pending: Pending, verifier: Verifier | None = None) -> str | None:
     """Authenticity, decided first (S-6.8): why nothing may be done about the intent, or ``None``. Without a verifier the log vouches."""
-    return verifier.objection(pending.signature, pending.stream, pending.schema, pending.data) if verifier is not None else None
+    if verifier is None:
+        return None
+    if pending.readmitted is not None:
+        return verifier.objection_to_readmission(pending.readmitted, pending.stream)
+    return verifier.objection(pending.signature, pending.stream, pending.schema, pending.data)
 
 
 def refuse_expired(pending: Pending, tool: Tool | None, now: Micros) -> Outcome | None:

@@ -19,6 +19,7 @@ from ..agents.committer import Committer
 from ..agents.errors import InputRefused
 from ..agents.sending import Receipt, deliver
 from ..agents.signing import KeyRing, Verifier
+from ..agents.vouching import OutcomeVerifier
 from ..agents.worker import Worker, WorkerSettings
 from ..eventlog.errors import LogUnavailable
 from ..eventlog.events import NewEvent
@@ -73,6 +74,8 @@ class Process:
     #: Signs what the worker stages.
     keys: KeyRing | None = None
     verifier: Verifier | None = None
+    #: How the worker looks at outcomes.
+    outcomes: OutcomeVerifier | None = None
     progress: Progress = attrs.field(factory=Progress)
     _stop: asyncio.Event | None = None
     _worker: Worker = attrs.field(init=False)
@@ -105,6 +108,7 @@ class Process:
             committer=committer,
             settings=self.worker_settings,
             keys=self.keys,
+            outcomes=self.outcomes,
             boundary=self.boundary,
             on_error=self._trouble,
         )

@@ -17,6 +17,7 @@ import attrs
 from ..agents.loading import load_app
 from ..agents.signing import OFF, KeyRing, verifier
 from ..agents.tuning import tune_for_serving
+from ..agents.vouching import outcome_verifier
 from ..agents.worker import WorkerSettings
 from ..eventlog.clock import MILLISECOND
 from ..eventlog.console import COULD_NOT, INTERRUPTED, OK, masked, writing
@@ -69,6 +70,7 @@ class Serving:
     create: bool
     keys: KeyRing | None = None
     verify: str = OFF
+    verify_outcomes: str = OFF
     _boundaries: Counter[str] = attrs.field(factory=Counter, init=False)
     _signal: int = attrs.field(default=0, init=False)
     _troubles: dict[str, float] = attrs.field(factory=dict, init=False)
@@ -120,6 +122,7 @@ class Serving:
             with_effector=self.with_effector,
             keys=self.keys,
             verifier=verifier(self.verify, self.keys),
+            outcomes=outcome_verifier(self.verify_outcomes, self.keys, app.codec),
             outage=Outage(apart=30.0 + 2 * self.lease_ms / 1000),
         )
 

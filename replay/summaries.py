@@ -129,12 +129,26 @@ def _attempted(telling: Telling, event: facts.IntentAttempted, at: Micros) -> st
     return f"{telling.name(event.intent_id)}  attempt {event.attempt} by {one_line(event.effector, _VALUE)}"
 
 
-def _signed(telling: Telling, event: facts.IntentSigned, at: Micros) -> str:
+def _signed(telling: Telling, event: facts.IntentSigned | facts.OutcomeSigned, at: Micros) -> str:
     return f"{telling.name(event.intent_id)}  with key {one_line(event.key_id, _VALUE)}"
 
 
 def _distrusted(telling: Telling, event: facts.IntentDistrusted, at: Micros) -> str:
     return f"{telling.name(event.intent_id)}  by {one_line(event.effector, _VALUE)}: {one_line(event.why, _VALUE)}"
+
+
+def _readmitted(telling: Telling, event: facts.IntentReadmitted, _: Micros) -> str:
+    because = f": {one_line(event.reason, _VALUE)}" if event.reason else ""
+    return f"{telling.name(event.intent_id)}  by {one_line(event.by, _VALUE)} with key {one_line(event.key_id, _VALUE)}{because}"
+
+
+def _undelivered(_: Telling, event: facts.ApprovalUndelivered, __: Micros) -> str:
+    return f"{event.approval_id}  after {event.tries} tries  {one_line(event.why, 2 * _VALUE)}"
+
+
+def _no_answer(_: Telling, event: facts.AnswerDistrusted, __: Micros) -> str:
+    about = f"{one_line(event.stream, _VALUE)}  {one_line(event.approval_id, _VALUE)}  " if event.stream else ""
+    return f"{about}{event.size} bytes: {one_line(event.why, 2 * _VALUE)}"
 
 
 def _postponed(telling: Telling, event: facts.IntentPostponed, at: Micros) -> str:
@@ -270,6 +284,10 @@ _TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
     facts.IntentAttempted: _attempted,
     facts.IntentSigned: _signed,
     facts.IntentDistrusted: _distrusted,
+    facts.IntentReadmitted: _readmitted,
+    facts.OutcomeSigned: _signed,
+    facts.ApprovalUndelivered: _undelivered,
+    facts.AnswerDistrusted: _no_answer,
     facts.IntentPostponed: _postponed,
     facts.IntentSettled: _settled,
     facts.TimerArmed: _armed,

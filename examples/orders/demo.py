@@ -63,7 +63,7 @@ class Story:
     def approved(self) -> None:
         self.head("A person says yes, while no process runs at all")
         (asked,) = self.facts(facts.ApprovalRequested)
-        self.command("approvals", "approve", STREAM, asked.approval_id, "--by", "grace", "--reason", "known customer")
+        self.command("approvals", "approve", STREAM, asked.approval_id, "--digest", asked.digest.hex(), "--by", "grace", "--reason", "known customer")
         self.holds("the answer is on the log", [fact.approved for fact in self.facts(facts.ApprovalDecided)] == [True])
 
     def charged(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from intentlog.agents import facts
 from intentlog.agents.app import runtime_codec
 from intentlog.agents.appends import TURNS
-from intentlog.agents.cli import _COLUMNS
+from intentlog.agents.commands_dead_letters import _COLUMNS
 from intentlog.agents.dead_letters import BlockedStream, ParkedInput, dead_letters, opened, redrive
 from intentlog.agents.errors import InputRefused
 from intentlog.agents.evolve import take

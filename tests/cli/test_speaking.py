@@ -87,7 +87,7 @@ def test_a_question_is_listed_shown_and_answered_once(desk):
     assert (len(asked["digest"]), asked["digest"] in shown) == (64, True)
     assert "cents     42" in shown
     assert f"eventlog approvals approve desk-bob {asked['id']}" in shown
-    assert "is approved by ada" in call("approvals", "approve", "desk-bob", asked["id"], "--by", "ada").stdout
+    assert "is approved by ada" in call("approvals", "approve", "desk-bob", asked["id"], "--digest", asked["digest"], "--by", "ada").stdout
     second = call("approvals", "deny", "desk-bob", asked["id"], "--by", "bob")
     assert (3, True) == (second.exit_code, "was approved by ada already" in second.stderr)
     serve()

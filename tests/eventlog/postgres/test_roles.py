@@ -15,7 +15,7 @@ from intentlog.eventlog.postgres.grants import WRITES
 from intentlog.eventlog.postgres.schema import TABLES
 from intentlog.eventlog.testing.maker import event
 from tests.cli.conftest import begin, eventually
-from tests.eventlog.postgres.shop import call, done, make_shop, send, told
+from tests.eventlog.postgres.shop import approve, call, done, make_shop, send, told
 
 KINDS = tuple(WRITES)
 APPEND = (
@@ -155,7 +155,7 @@ def test_worker_and_effector_do_a_days_work_as_their_own_roles(roles, tmp_path, 
         said = hands.communicate(timeout=30)
     assert 0 == hands.returncode, said
     done("worker", "shop:app", "--until-idle", "--log", worker)
-    done("approvals", "approve", "desk-ann", "approval-0-0", "--by", "ada", "--log", worker)
+    approve(worker, "desk-ann")
     done("signal", "desk", "ann", "customer.reply", '"thanks"', "--log", worker)
     done("worker", "shop:app", "--until-idle", "--log", worker)
     done("dead-letters", "redrive", "orders-cid", "--log", worker)
