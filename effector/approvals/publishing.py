@@ -1,0 +1,262 @@
+"""Publishes the questions of a log to a sink: each at least once, those of one key in the order in which they were asked.
+
+The crash argument. The cursor is a checkpoint on the log, and it moves only over questions that the other side has: *publish,
+then checkpoint*. Killed before a delivery, the question is behind the checkpoint and is delivered by whoever comes next; killed
+between delivery and checkpoint it is delivered again, under the same id, so that the receiver can tell; killed after the
+checkpoint, nothing is left to do. Of several replicas the one with the lease publishes. One that lost it without noticing
+repeats deliveries and can do no other harm, for a checkpoint never moves back.
+
+A question that is answered or past its deadline when its turn comes is not published: nobody could answer it any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ...agents import facts
+from ...agents.approvals import document
+from ...agents.intents import fact_id
+from ...agents.leasing import beat, between_beats, in_thread
+from ...eventlog.clock import SECOND
+from ...eventlog.codec import Codec
+from ...eventlog.errors import LogError, Undecodable
+from ...eventlog.events import StoredEvent
+from ...eventlog.log import Claim, EventLog
+from ...eventlog.versions import ANY
+from ..keeping import pause
+from ..watching import Watching
+from .errors import SinkFailed, SinkRefused
+from .pending import TYPES, Question, Questions
+from .sink import ApprovalsSink, Publication
+
+PART: Final = "approvals"
+"""The part's name in health, the queue of its lease, and how its checkpoints begin."""
+_HELPING: Final = 500
+_MOST_AT_ONCE: Final = 16
+"""Keys whose questions are under way at once."""
+_REFUSALS: Final = 5
+"""Refusals after which a question is given up."""
+_LONGEST: Final = 30.0
+"""Seconds between two deliveries of the same question, at most."""
+_LEASE: Final = 10 * SECOND
+_FAR: Final = 10_000
+"""Positions without a question after which the checkpoint moves all the same."""
+
+
+class Publisher:
+    """Publishes for one replica. ``run`` is endless; a supervisor begins it again when the log fails it."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        codec: Codec,
+        sink: ApprovalsSink,
+        *,
+        owner: str,
+        categories: Iterable[str] = (),
+        watching: Watching | None = None,
+        lines: Any = None,
+        boundary: Callable[[str, str], None] = lambda name, stream: None,
+        poll: float = 0.2,
+        patience: Callable[[int], float] = lambda failures: pause(failures, _LONGEST),
+    ) -> None:
+        self._log, self._codec, self._sink, self._owner = log, codec, sink, owner
+        self._categories = tuple(sorted(set(categories)))
+        self._name = ":".join((PART, *self._categories))
+        self._watching, self._lines, self._boundary, self._poll, self._patience = watching or Watching(), lines, boundary, poll, patience
+        self._questions: Questions | None = None
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._saved = 0
+        #: Something is over since the checkpoint was saved.
+        self._moved = False
+        self.published = self.undelivered = 0
+        #: The failure of each key's last delivery, until one goes through.
+        self._failing: dict[str, SinkFailed] = {}
+        self._leading = False
+
+    def report(self) -> dict[str, Any]:
+        """What health says of it; from any thread."""
+        failing = list(self._failing.values())
+        told = {"to": self._sink.shown, "leading": self._leading, "waiting": len(self._questions or ()), "retrying": len(failing)}
+        told |= {"published": self.published, "undelivered": self.undelivered, "last_error": str(failing[-1]) if failing else None}
+        return {"approvals": told}
+
+    async def run(self) -> None:
+        """Publish for as long as this replica has the lease, and wait for it while another has."""
+        while True:
+            claim = await self._claim()
+            if claim is None:
+                self._watching.beat(PART)
+                await asyncio.sleep(self._poll)
+                continue
+            try:
+                self._leading = True
+                await self._lead(claim)
+            finally:
+                self._leading = False
+                for each in self._under_way.values():
+                    each.cancel()
+                await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+                self._under_way.clear()
+                self._questions = None
+                self._failing.clear()
+                await self._let_go(claim)
+
+    async def _claim(self) -> Claim | None:
+        now = self._log.clock()
+        tokens = await in_thread(lambda: self._log.schedule.acquire(PART, [self._name], self._owner, now=now, until=now + _LEASE))
+        return Claim(PART, self._name, tokens[self._name], None) if self._name in tokens else None
+
+    async def _let_go(self, claim: Claim) -> None:
+        try:
+            await asyncio.shield(asyncio.ensure_future(in_thread(lambda: self._log.schedule.release([claim]))))
+        except LogError as problem:  # then the lease runs out by itself
+            self._watching.failed(PART, problem)
+
+    async def _lead(self, claim: Claim) -> None:
+        """Until the lease is lost."""
+        loop = asyncio.get_running_loop()
+        questions = self._questions = Questions(await in_thread(lambda: self._log.checkpoints.load(self._name)))
+        self._saved, renewed = questions.cursor, loop.time()
+        while True:
+            if loop.time() - renewed > between_beats(_LEASE):
+                if await beat(self._log, [claim], _LEASE):
+                    return
+                renewed = loop.time()
+            await self._drain(questions)
+            self._begin(questions, loop.time())
+            await self._checkpoint(questions)
+            self._tell()
+            await self._pause(questions)
+
+    async def _drain(self, questions: Questions) -> None:
+        def read() -> tuple[int, list[tuple[StoredEvent, Any]]]:
+            last = self._log.last_position()
+            return last, [
+                (event, self._read(event))
+                for event in self._log.read_all(after=questions.cursor, upto=last, types=TYPES, categories=self._categories, limit=_HELPING)
+            ]
+
+        while True:
+            last, events = await in_thread(read)
+            for event, fact in events:
+                questions.take(event, fact)
+            if len(events) < _HELPING:
+                questions.cursor = max(questions.cursor, last)
+                return
+
+    def _read(self, event: StoredEvent) -> Any:
+        try:
+            return self._codec.decode_stored(event)
+        except Undecodable as problem:  # its worker stands still at it, too, and says so; here the others go on
+            self._warn("question cannot be read", stream=event.stream, version=event.version, reason=str(problem))
+            return None
+
+    def _begin(self, questions: Questions, now: float) -> None:
+        for question in questions.firsts():
+            stream = question.event.stream
+            if len(self._under_way) >= _MOST_AT_ONCE:
+                return
+            if stream in self._under_way or question.not_before > now:
+                continue
+            if question.asked.expires_at <= self._log.clock():
+                self._over(questions, question)
+                continue
+            self._under_way[stream] = asyncio.create_task(self._publish(questions, question))
+
+    async def _publish(self, questions: Questions, question: Question) -> None:
+        """One delivery, and what follows from how it went."""
+        stream, asked = question.event.stream, question.asked
+        try:
+            try:
+                await self._sink.publish(Publication(str(question.event.id), stream, asked.approval_id, self._body(question)))
+            except SinkFailed as problem:
+                await self._failed(questions, question, problem)
+            else:
+                self._boundary("approval.published", stream)
+                self.published += 1
+                self._over(questions, question)
+                if self._lines is not None:
+                    self._lines.info("approval published", **_of(question))
+        except LogError as problem:  # that it is given up could not be recorded: it is offered once more
+            self._watching.failed(PART, problem)
+            question.not_before = asyncio.get_running_loop().time() + self._patience(question.failures)
+        finally:
+            self._under_way.pop(stream, None)
+
+    def _body(self, question: Question) -> bytes:
+        try:
+            return document(question.event, question.asked, self._sink.answer_url)
+        except Exception as problem:  # whatever the details hold, the other questions go on
+            raise SinkRefused(f"it cannot be written as JSON: {type(problem).__name__}") from problem
+
+    def _over(self, questions: Questions, question: Question) -> None:
+        self._failing.pop(question.event.stream, None)
+        questions.over(question.event.stream, question.asked.approval_id)
+        self._moved = True
+
+    async def _failed(self, questions: Questions, question: Question, problem: SinkFailed) -> None:
+        stream = question.event.stream
+        question.failures += 1
+        question.refusals += isinstance(problem, SinkRefused)
+        self._failing[stream] = problem
+        if question.refusals < _REFUSALS:
+            seconds = self._patience(question.failures)
+            question.not_before = asyncio.get_running_loop().time() + seconds
+            self._warn("approval not published", **_of(question), failures=question.failures, again_in=round(seconds, 3), reason=str(problem))
+            return
+        fact = facts.ApprovalUndelivered(question.asked.approval_id, self._sink.shown, str(problem), question.failures, self._owner)
+        event_id = fact_id("undelivered", stream, fact.approval_id, fact.sink)
+        event = self._codec.stage(fact, event_id=event_id, correlation=question.event.correlation, causation=question.event.event_id)
+        await in_thread(lambda: self._log.append(stream, [event], ANY))
+        self.undelivered += 1
+        self._over(questions, question)
+        self._warn("approval given up", **_of(question), failures=question.failures, reason=str(problem))
+
+    async def _checkpoint(self, questions: Questions) -> None:
+        position = questions.low_water
+        if position > self._saved and (self._moved or position - self._saved > _FAR):
+            self._moved = False
+            await in_thread(lambda: self._log.checkpoints.save(self._name, position))
+            self._saved = position
+            self._boundary("approvals.checkpointed", "")
+
+    def _tell(self) -> None:
+        """Health hears of every failure until its key's next delivery goes through."""
+        problem = next(reversed(self._failing.values()), None)
+        if problem is None:
+            self._watching.beat(PART)
+        else:
+            self._watching.failed(PART, problem)
+
+    async def _pause(self, questions: Questions) -> None:
+        """Until a delivery is over, or something is appended, or a question is due again; not longer than a poll or so."""
+        if self._under_way:
+            await asyncio.wait(self._under_way.values(), timeout=self._poll, return_when=asyncio.FIRST_COMPLETED)
+            return
+        after = questions.cursor
+        await in_thread(lambda: self._log.wait(after, self._poll))
+
+    async def idle(self) -> bool:
+        """Whether everything that can be published is, and the checkpoint says so."""
+        last, questions = await in_thread(self._log.last_position), self._questions
+        if self._leading and questions is not None:
+            return not len(questions) and questions.cursor >= last and not self._moved
+
+        def nothing() -> bool:  # another replica sees to it, or this one has not begun
+            after = self._log.checkpoints.load(self._name)
+            asked = self._log.read_all(after=after, types=TYPES[:1], categories=self._categories, limit=1)
+            return next(iter(asked), None) is None
+
+        return await in_thread(nothing)
+
+    def _warn(self, event: str, **said: Any) -> None:
+        if self._lines is not None:
+            self._lines.warning(event, **said)
+
+
+def _of(question: Question) -> dict[str, Any]:
+    stream = question.event.stream
+    return {"approval_id": question.asked.approval_id, "stream": stream, "key": stream.partition("-")[2]}

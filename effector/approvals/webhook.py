@@ -1,0 +1,53 @@
+"""A webhook as a sink: one POST a question, signed. Nothing of what the other side says is read but the status."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+import httpx
+
+from ...agents.approvals import ID_HEADER, SIGNATURE_HEADER, signature_header
+from ...agents.signing import KeyRing
+from ...eventlog.clock import Clock
+from .address import WebhookAddress
+from .errors import SinkRefused, SinkUnavailable
+from .sink import Publication
+
+_SECONDS: Final = 10.0
+"""For one delivery."""
+_LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+"""Refusals that heal."""
+
+
+class Webhook:
+    """Posts questions to one address. Belongs to one event loop."""
+
+    def __init__(self, address: WebhookAddress, keys: KeyRing, clock: Clock, *, seconds: float = _SECONDS) -> None:
+        self.shown, self.answer_url = address.shown, address.answer_url
+        self._address, self._keys, self._clock = address, keys, clock
+        # Neither proxies nor credentials from the environment: the question goes where it was said to go. Redirects are not followed.
+        self._client = httpx.AsyncClient(auth=address.auth, timeout=seconds, follow_redirects=False, trust_env=False)
+
+    async def publish(self, publication: Publication) -> None:
+        """See ``ApprovalsSink``. 2xx is taken; 408, 425, 429 and 5xx may heal; any other status, a redirect too, is a refusal."""
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "intentlog",
+            ID_HEADER: publication.id,
+            SIGNATURE_HEADER: signature_header(self._keys, publication.body, self._clock()),
+        }
+        try:
+            async with self._client.stream("POST", self._address.url, content=publication.body, headers=headers) as answer:
+                status = answer.status_code
+        except httpx.HTTPError as problem:  # its text may hold the URL
+            raise SinkUnavailable(f"{self.shown} could not be reached: {type(problem).__name__}") from None
+        if 200 <= status < 300:
+            return
+        if status in _LATER or status >= 500:
+            raise SinkUnavailable(f"{self.shown} answered {status}")
+        raise SinkRefused(f"{self.shown} answered {status}")
+
+    async def close(self) -> None:
+        """Give connections back."""
+        await self._client.aclose()
