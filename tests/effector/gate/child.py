@@ -81,4 +81,5 @@ class ForkedReplica(Replica):
 
     def __init__(self, folder: Path, name: str, words: list[str], environment: dict[str, str]) -> None:
         self.errors = folder / f"{name}.err"
+        self.errors.touch()
         self.process = Forked(words, environment, self.errors)  # type: ignore[assignment]

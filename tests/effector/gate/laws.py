@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,9 +17,10 @@ def faults(run: Run) -> list[str]:
 
 
 def lives_ended_as_they_should(run: Run) -> Iterator[str]:
-    """Killed, or in an orderly way."""
+    """Killed, or in an orderly way, which a signal does not find before the life heeds it."""
     for life in run.lives:
-        if not life.killed and life.code != 0:
+        unheard = life.code == -signal.SIGTERM and life.asked and not life.replica.lines("serving")
+        if not life.killed and life.code != 0 and not unheard:
             yield f"{life.name} ended with {life.code}: {life.replica.errors.read_text()[-2000:]}"
         if life.killed and life.death is None:
             yield f"{life.name} was killed, and nobody had planned it"

@@ -74,6 +74,7 @@ class Life:
     name: str
     slot: int
     death: Death | None
+    environment: dict[str, str]
     replica: Replica
     #: Its exit code, negative for a signal, when it has ended.
     code: int | None = None
@@ -162,7 +163,7 @@ class Run:
         }
         words = ["--registry", "tests.effector.gate.tools:TOOLS", "--owner", name, "--poll-ms", "30", "--max-concurrent-partitions", "3"]
         words += ["--lease-ms", str(LEASE_MS), "--tool-timeout-ms", str(TIMEOUT_MS)]
-        life = Life(name, slot, death, self.ground.effector(words, environment, self.folder, name))
+        life = Life(name, slot, death, environment, self.ground.effector(words, environment, self.folder, name))
         self.lives.append(life)
         if death is not None and death.at == ANY_MOMENT:
             threading.Thread(target=self._kill_at_any_moment, args=(life, self.random.uniform(0.0, 0.1)), daemon=True).start()
@@ -190,6 +191,8 @@ class Run:
             life.code = life.replica.process.poll()
             if life.killed and begin:
                 self._begin(life.slot)
+            elif life.code is not None and begin and "EFFECTOR_UNTIL_IDLE" not in life.environment:
+                raise AssertionError(f"{self.plan}: {life.name} ended with {life.code}\n{self.said()}")
 
     def _stop(self) -> None:
         for life in self.lives:
