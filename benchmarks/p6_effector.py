@@ -27,6 +27,7 @@ from typing import Any, Final, cast
 from intentlog.agents import Input
 from intentlog.agents.tuning import tune_for_serving
 from intentlog.effector.measures import EffectorSettings
+from intentlog.effector.on_log import OnLog
 from intentlog.effector.process import Process
 from intentlog.effector.replica import Replica
 from intentlog.effector.settings import Settings
@@ -175,7 +176,7 @@ def _replica(log: Noting, *, until_idle: bool) -> Replica:
     settings, problems = Settings.read(given)
     if problems:
         raise RuntimeError("; ".join(problems))
-    return Replica(settings, Registry(app.tools, app.codec, tuple(sorted(app.agents))), cast("EventLog", log), until_idle=until_idle)
+    return Replica(settings, Registry(app.tools, app.codec, tuple(sorted(app.agents))), OnLog(cast("EventLog", log)), until_idle=until_idle)
 
 
 def one_process(url: str, intents: int) -> dict[str, Any]:

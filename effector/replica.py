@@ -1,4 +1,4 @@
-"""One replica: ``eventlog effector`` on a log, from its configuration to its exit code.
+"""One replica: ``eventlog effector`` on a log or on a bus, from its configuration to its exit code.
 
 It loads tools and nothing that decides: no worker, no turn, no model client, no bus that it was not told of.
 """
@@ -17,47 +17,43 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
 
-from ..agents.committer import Committer
 from ..agents.signing import KeyRing, KeysRefused, verifier
 from ..agents.tuning import tune_for_serving
-from ..eventlog.clock import MILLISECOND
-from ..eventlog.console import INTERRUPTED, OK, CouldNot, masked
+from ..eventlog.console import INTERRUPTED, OK, CouldNot
 from ..eventlog.errors import InvalidUrl, LogError
-from ..eventlog.log import EventLog
 from ..eventlog.opening import open_log
 from ..eventlog.owners import this_process
-from .effector import Effector
+from .grounds import QUIET, Engine, Ground, Making
 from .health import HealthServer
-from .keeping import APPENDS, PARTS
 from .logs import LogLines, fault, logger
-from .measures import EffectorSettings
-from .neighbours import is_local
+from .on_log import OnLog
 from .settings import Settings, SettingsRefused, named
 from .side_parts import SideParts
 from .supervision import LOOP, Supervisor, Watchdog
 from .tool_registry import Registry, load_registry
 from .watching import Everyone, Watching
 
+if TYPE_CHECKING:
+    from .bus.opening import MakeBus
+
 _THREADS: Final = 32
 _PREFIX: Final = "intentlog-log"
-_QUIET: Final = 60.0
-"""Seconds without a sign of life after which a part counts as stuck, unless it is said otherwise."""
 _LAST: Final = 3.0
 """Seconds that threads and futures may take to end at last."""
 
 
-def prepare(given: Mapping[str, str | None]) -> tuple[Settings, Registry, EventLog]:
-    """Everything that may be wrong with a configuration, looked at before anything runs.
+def prepare(given: Mapping[str, str | None], buses: Mapping[str, MakeBus] | None = None) -> tuple[Settings, Registry, Ground]:
+    """Everything that may be wrong with a configuration, looked at before anything runs. ``buses``: see ``bus.opening``.
 
-    Raises ``SettingsRefused`` with all of it, and ``LogError`` when only the log cannot be opened now.
+    Raises ``SettingsRefused`` with all of it, and ``LogError`` or ``CouldNot`` when only the log, or the dedup store, cannot be opened now.
     """
     settings, problems = Settings.read(given)
-    registry, log, unopened = None, None, None
+    registry = None
     if settings.registry:
         try:
             registry = load_registry(settings.registry, timedelta(milliseconds=settings.tool_timeout_ms))
@@ -66,27 +62,38 @@ def prepare(given: Mapping[str, str | None]) -> tuple[Settings, Registry, EventL
             said = problem.format_message() if isinstance(problem, click.ClickException) else f"{type(problem).__name__}: {problem}"
             problems.append(f"{named('registry')}: {said}")
     problems += _not_there(settings)
-    if settings.from_log and not settings.log_url.startswith("memory:"):
+    ground = _opened(settings, buses, problems)
+    if problems or registry is None or ground is None:
+        if ground is not None:
+            ground.close()
+        raise SettingsRefused(problems)
+    return settings, registry, ground
+
+
+def _opened(settings: Settings, buses: Mapping[str, MakeBus] | None, problems: list[str]) -> Ground | None:
+    """What the replica stands on; ``None`` when something is wrong, which is in ``problems``."""
+    if settings.from_log:
+        if settings.log_url.startswith("memory:"):
+            return None
         try:
-            log = open_log(settings.log_url, create=False)
+            return OnLog(open_log(settings.log_url, create=False))
         except InvalidUrl as problem:
             problems.append(f"{named('log')}: {problem}")
-        except LogError as problem:
-            unopened = problem
-    if problems or registry is None:
-        if log is not None:
-            log.close()
-        raise SettingsRefused(problems)
-    if unopened is not None:
-        raise unopened
-    assert log is not None
-    return settings, registry, log
+        except LogError:
+            if not problems:
+                raise
+        return None
+    from .bus.on_bus import open_on_bus
+    from .dedup.errors import StoreUnavailable
+
+    try:
+        return open_on_bus(settings, buses, problems)
+    except StoreUnavailable as problem:
+        raise CouldNot(str(problem)) from problem
 
 
 def _not_there(settings: Settings) -> Iterator[str]:
     """What is asked for and not there."""
-    if not settings.from_log:
-        yield f"{named('intents_from')}: no source here understands {settings.intents_from}; it must be eventlog: or eventlog:URL"
     if settings.signing_keys:
         try:
             KeyRing.read(settings.signing_keys)
@@ -100,16 +107,26 @@ def _not_there(settings: Settings) -> Iterator[str]:
             yield f"{named('traces')}: OpenTelemetry is not installed. pip install 'intentlog[otel]'"
 
 
-def serve(given: Mapping[str, str | None], *, until_idle: bool = False, boundary: Callable[[str, str], None] | None = None) -> int:
-    """Serve until a signal, or until every intent has its outcome; the exit code. ``boundary`` hears of what is reached (``crash``)."""
-    settings, registry, log = prepare(given)
+def serve(
+    given: Mapping[str, str | None],
+    *,
+    until_idle: bool = False,
+    boundary: Callable[[str, str], None] | None = None,
+    buses: Mapping[str, MakeBus] | None = None,
+) -> int:
+    """Serve until a signal, or until every intent has its outcome; the exit code.
+
+    ``boundary`` hears of what is reached (``crash``). ``buses``: makers of a ``bus.Bus`` by the scheme of its URLs, beside those that
+    are installed.
+    """
+    settings, registry, ground = prepare(given, buses)
     tune_for_serving()
-    replica = Replica(settings, registry, log, until_idle, boundary or (lambda name, stream: None))
+    replica = Replica(settings, registry, ground, until_idle, boundary or (lambda name, stream: None))
     try:
         with replica.heeding_signals():
             asyncio.run(replica.serve())
     finally:
-        log.close()
+        ground.close()
     return INTERRUPTED if replica.signal == signal.SIGINT else OK
 
 
@@ -119,7 +136,7 @@ class Replica:
 
     settings: Settings
     registry: Registry
-    log: EventLog
+    ground: Ground
     until_idle: bool = False
     boundary: Callable[[str, str], None] = lambda name, stream: None
     #: The first signal that asked for the end.
@@ -139,46 +156,54 @@ class Replica:
         loop.set_default_executor(pool)
         supervisor = Supervisor(self.lines, self._quiet())
         metrics, spans = self._metrics(), self._spans()
-        watching: list[Watching] = [supervisor, log_lines := LogLines(self.lines), *(each for each in (metrics, spans and spans[0]) if each)]
-        committer = Committer(self.log)
-        effector = Effector(
-            self.registry.codec,
-            self.registry.tools,
-            self.log,
-            owner=self.owner,
-            committer=committer,
-            categories=self.registry.categories,
-            settings=self._measures(),
-            boundary=self.boundary,
-            on_error=log_lines.trouble,
-            watching=Everyone(watching),
-            verifier=verifier(self.settings.verify_intents, KeyRing.read(self.settings.signing_keys) if self.settings.signing_keys else None),
-        )
-        health = HealthServer(lambda: supervisor.report() | effector.report() | side.report())
+        watching: list[Watching] = [
+            supervisor,
+            log_lines := LogLines(self.lines, self.settings.log_level),
+            *(each for each in (metrics, spans and spans[0]) if each),
+        ]
+        engine = self._engine(Everyone(watching), log_lines, metrics)
+        health = HealthServer(lambda: supervisor.report() | engine.report())
         if metrics is not None:
-            metrics.in_flight.set_function(lambda: effector.active)
+            metrics.in_flight.set_function(lambda: engine.active)
             health.metrics = lambda: metrics.exposed(supervisor)
-        side = SideParts(self.log, effector, supervisor, health, metrics, lines=self.lines)
+        side = SideParts(engine, supervisor, health)
         url = self._begin_health(health)
         side.address = (self.settings.health_host, int(url.rpartition(":")[2]))
         watchdog = Watchdog(supervisor, loop, self.lines)
         watchdog.start()
-        stop = self._stop = functools.partial(self._stopping, loop, supervisor, effector)
-        self.lines.info("serving", tools=sorted(each.name for each in self.registry.tools), log=masked(self.log.url), health=url, owner=self.owner)
+        stop = self._stop = functools.partial(self._stopping, loop, supervisor, engine)
+        self.lines.info("serving", tools=sorted(each.name for each in self.registry.tools), **self.ground.told(), health=url, owner=self.owner)
         beside = [asyncio.create_task(supervisor.keep(name, part)) for name, part in side.parts().items() if name in supervisor.parts]
         if self.until_idle:
             beside.append(asyncio.create_task(supervisor.keep("idle", functools.partial(side.idle, stop))))
         if self.signal:  # it came before there was anything to stop
             stop()
         try:
-            await effector.run(supervisor.keep)
+            await engine.run(supervisor.keep)
         finally:
             supervisor.stop()
             watchdog.stop()
             health.stop()
-            await self._end(beside, committer, pool, spans and spans[1])
+            await self._end(beside, engine, pool, spans and spans[1])
 
-    async def _end(self, beside: list[asyncio.Task[None]], committer: Committer, pool: ThreadPoolExecutor, provider: Any) -> None:
+    def _engine(self, watching: Watching, log_lines: LogLines, metrics: Any) -> Engine:
+        keys = KeyRing.read(self.settings.signing_keys) if self.settings.signing_keys else None
+        return self.ground.engine(
+            Making(
+                settings=self.settings,
+                registry=self.registry,
+                owner=self.owner,
+                watching=watching,
+                on_error=log_lines.trouble,
+                boundary=self.boundary,
+                verifier=verifier(self.settings.verify_intents, keys),
+                keys=keys,
+                lines=self.lines,
+                metrics=metrics,
+            )
+        )
+
+    async def _end(self, beside: list[asyncio.Task[None]], engine: Engine, pool: ThreadPoolExecutor, provider: Any) -> None:
         """Let everything end; whatever is deaf, or waits for a store that does not answer, ends with the process."""
         loop = asyncio.get_running_loop()
         for each in beside:
@@ -188,7 +213,7 @@ class Replica:
         for each in rest:
             each.cancel()
         deaf = (await asyncio.wait(rest, timeout=_LAST))[1] if rest else set()
-        ending = threading.Thread(target=_closed, args=(committer, pool, provider), daemon=True)
+        ending = threading.Thread(target=_closed, args=(engine, pool, provider), daemon=True)
         ending.start()
         deadline = loop.time() + _LAST
         while ending.is_alive() and loop.time() < deadline:  # noqa: ASYNC110 - threads end without a word
@@ -199,26 +224,9 @@ class Replica:
             sys.stderr.flush()
             os._exit(INTERRUPTED if self.signal == signal.SIGINT else OK)
 
-    def _measures(self) -> EffectorSettings:
-        s = self.settings
-        return EffectorSettings(
-            concurrency=s.max_concurrent_partitions,
-            lease=s.lease_ms * MILLISECOND,
-            poll=s.poll_ms / 1000,
-            grace=s.grace_ms / 1000,
-            hold_unknown=s.unknown_tools == "hold",
-        )
-
     def _quiet(self) -> dict[str, float]:
-        quiet = dict.fromkeys((*PARTS, APPENDS, "news", "horizon"), _QUIET + self.settings.poll_ms / 1000)
-        quiet |= {"renewals": _QUIET + self.settings.lease_ms / 3000, "health": 30.0, LOOP: 10.0}
-        if is_local(self.log):
-            quiet["neighbours"] = _QUIET
-        if self.until_idle:
-            quiet["idle"] = _QUIET
-        if not hasattr(self.log, "horizon"):
-            del quiet["horizon"]
-        return quiet
+        quiet = self.ground.quiet(self.settings) | {"health": 30.0, LOOP: 10.0}
+        return quiet | {"idle": QUIET} if self.until_idle else quiet
 
     def _metrics(self) -> Any:
         try:
@@ -226,7 +234,7 @@ class Replica:
         except ImportError as problem:
             self.lines.warning("no metrics", **fault(problem), install="pip install 'intentlog[metrics]'")
             return None
-        return Metrics((each.name for each in self.registry.tools), self.log.clock)
+        return Metrics((each.name for each in self.registry.tools), self.ground.clock)
 
     def _spans(self) -> Any:
         if self.settings.traces == "off":
@@ -245,13 +253,13 @@ class Replica:
                 f"health cannot be served at {host}:{port}: {problem.strerror or problem}. Give another --health-port, or 0 for any free one."
             ) from problem
 
-    def _stopping(self, loop: asyncio.AbstractEventLoop, supervisor: Supervisor, effector: Effector) -> None:
+    def _stopping(self, loop: asyncio.AbstractEventLoop, supervisor: Supervisor, engine: Engine) -> None:
         """From anywhere, a signal handler included."""
 
         def stop() -> None:
-            self.lines.info("stopping", signal=self.signal, keys_in_flight=effector.active, calls=effector.calling)
+            self.lines.info("stopping", signal=self.signal, keys_in_flight=engine.active, calls=engine.calling)
             supervisor.stop()
-            effector.stop()
+            engine.stop()
 
         loop.call_soon_threadsafe(stop)
 
@@ -283,8 +291,8 @@ def _write_now(number: int) -> None:
         pass
 
 
-def _closed(committer: Committer, pool: ThreadPoolExecutor, provider: Any) -> None:
+def _closed(engine: Engine, pool: ThreadPoolExecutor, provider: Any) -> None:
     if provider is not None:
         provider.shutdown()
-    committer.close()
+    engine.close()
     pool.shutdown(wait=True, cancel_futures=True)

@@ -93,7 +93,9 @@ class Settings:
         _text, "", "MODULE:ATTRIBUTE", "The tools: a ToolSet, a list of tools, or an App. Its module is found from the current folder first."
     )
     log: str = _setting(_url, DEFAULT_URL, "URL", "The log, where `eventlog:` stands for it.", also="EVENTLOG_URL")
-    intents_from: str = _setting(_url, LOG_SCHEME, "URL", "Where intents come from. `eventlog:` is the log's own tail; `eventlog:URL` names the log as well.")
+    intents_from: str = _setting(
+        _url, LOG_SCHEME, "URL", "Where intents come from: `eventlog:`, the log's own tail; `eventlog:URL`, which names the log as well; a topic of a bus."
+    )
     results_to: str = _setting(_url, LOG_SCHEME, "URL", "Where outcomes go. `eventlog:` is the stream of each intent.")
     approvals_to: str = _setting(_url, LOG_SCHEME, "URL", "Where questions to people go. With `eventlog:` they stand on the log already.")
     dedup: str = _setting(_url, LOG_SCHEME, "URL", "Who decides which replica carries out an intent. With `eventlog:` the log's leases and event ids do.")
@@ -155,8 +157,7 @@ class Settings:
             )
         if self.verify_intents != "off" and not self.signing_keys:
             yield "signing_keys", f"{named('signing_keys')}: --verify-intents {self.verify_intents} needs keys to verify with"
-        if self.from_log:
-            yield from self._of_the_log()
+        yield from self._of_the_log() if self.from_log else self._of_the_bus()
 
     def _of_the_log(self) -> Iterator[tuple[str, str]]:
         if self.log not in (DEFAULT_URL, self.log_url):
@@ -167,6 +168,11 @@ class Settings:
             value = getattr(self, name)
             if value not in (LOG_SCHEME, LOG_SCHEME + self.log_url):
                 yield name, f"{named(name)}: {value} does not go with intents from the log, {why}; leave it out"
+
+    def _of_the_bus(self) -> Iterator[tuple[str, str]]:
+        for name, example in _BUS_NEEDS.items():
+            if getattr(self, name).startswith(LOG_SCHEME):
+                yield name, f"{named(name)}: intents from a bus need it, for example {example}"
 
     def tool_problems(self, timeouts: Mapping[str, timedelta]) -> Iterator[str]:
         """Tools whose own timeout the lease does not cover."""
@@ -181,6 +187,13 @@ _LOG_ONLY: Final = {
     "approvals_to": "where questions to people stand already",
     "dedup": "which is its own dedup store",
     "dead_letters_to": "which keeps what cannot be taken",
+}
+
+_BUS_NEEDS: Final = {
+    "results_to": "a topic for outcomes",
+    "approvals_to": "a topic for questions to people",
+    "dedup": "postgresql://effects@db/effects, the same for every replica",
+    "dead_letters_to": "a topic for what cannot be taken",
 }
 
 

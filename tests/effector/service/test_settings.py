@@ -60,12 +60,20 @@ def test_everything_that_is_wrong_is_told_at_once_and_nothing_secret_with_it(cal
     assert (2, "") == (done.exit_code, done.stdout)
     told = [line.strip().partition(" ")[0] for line in done.stderr.splitlines() if line.startswith("  --")]
     expected = ["lease-ms", "tool-timeout-ms", "unknown-tools", "signing-keys", "registry", "intents-from", "health-port", "traces", "owner", "log-level"]
+    expected += ["results-to", "approvals-to", "dedup", "dead-letters-to"]  # which a bus needs
     assert sorted(f"--{each}" for each in expected) == sorted(told)
-    assert "10 things are wrong" in done.stderr
+    assert "14 things are wrong" in done.stderr
     assert "hunter2" not in done.stderr
     assert "kafka://***@broker/intents" in done.stderr
 
 
+BUS: dict[str, str | None] = {
+    "intents_from": "memory://here/intents",
+    "results_to": "memory://here/results",
+    "approvals_to": "memory://here/approvals",
+    "dead_letters_to": "memory://here/dead",
+    "dedup": "memory://",
+}
 WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "no registry": ({"registry": None}, "--registry (EFFECTOR_REGISTRY): give the tools"),
     "no such module": ({"registry": "nowhere:TOOLS"}, "there is no module 'nowhere'"),
@@ -80,6 +88,12 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "no log": ({"log": "ftp://x/y"}, "No store understands"),
     "a dedup store beside the log": ({"dedup": "redis://:hunter2@r:6379"}, "redis://***@r:6379 does not go with intents from the log"),
     "results elsewhere": ({"results_to": "kafka://b/r"}, "kafka://b/r does not go with intents from the log"),
+    "a bus without a sink": (BUS | {"results_to": None}, "--results-to (EFFECTOR_RESULTS_TO): intents from a bus need it"),
+    "a bus without a dedup store": (BUS | {"dedup": None}, "--dedup (EFFECTOR_DEDUP): intents from a bus need it"),
+    "no such bus": (BUS | {"intents_from": "pigeon://me:hunter2@loft/x"}, "no bus here understands 'pigeon://***@loft/x'"),
+    "a bus that nobody could reach": (BUS, "a memory:// bus ends with its process"),
+    "no topic": (BUS | {"results_to": "memory://here"}, "it is memory://NAME/TOPIC"),
+    "no such dedup store": (BUS | {"dedup": "ftp://me:hunter2@x/y"}, "No dedup store understands 'ftp://***@x/y'"),
 }
 
 
@@ -91,7 +105,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(call, case):
     with pytest.raises(SettingsRefused) as refused:
         prepare({"registry": "tools:TOOLS", **given})
     assert 2 == refused.value.exit_code
-    (problem,) = [each for each in refused.value.problems if text in each]
+    (problem, *_) = [each for each in refused.value.problems if text in each]
     assert "hunter2" not in problem
 
 
