@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,3 +113,55 @@ def _told(tree: dict[str, Any], written: Written | None, as_json: bool) -> None:
     elif written is not None:
         ends = "workers and effectors go on with it from now on" if written.live else "nothing there is due, and effects are off"
         say(f"written to {masked(written.log)} as {one_line(written.stream)}: {ends}")
+
+
+@click.command(
+    epilog="\b\nExamples:\n  eventlog merge 'accounts-acct-42~fork1' --app refunds:app --dry-run\n"
+    "  eventlog merge accounts-acct-42 --log fork.bundle --into sqlite:///eventlog.db --app refunds:app"
+)
+@stream_argument
+@click.option("--into", "into", metavar="LOG", help="The log of the source.  [default: the one that is recorded with the fork]")
+@click.option("--dry-run", is_flag=True, help="Only say what it would do.")
+@click.option("--yes", is_flag=True, help="Do not ask before it is done.")
+@click.option("--by", metavar="NAME", help="Who does it, for the record.  [default: the user's name]")
+@source_option
+@app_option
+@json_option
+def merge(stream: str, into: str | None, dry_run: bool, yes: bool, by: str | None, url: str, app: str | None, as_json: bool) -> int:
+    """Bring what the fork STREAM decided back into its source.
+
+    An outcome on one side ends the same intent on the other, so nothing is carried out twice. Cancelled here and settled
+    there, two outcomes, two payloads, or two different turns are conflicts: both sides are shown, nothing is written, and it
+    exits with 1. What it will do is said first. --log names the log of the fork.
+    """
+    from ..agents.loading import load_app
+    from ..agents.options import who
+    from .forking.begun import begun
+    from .forking.bringing_back import carry_out, plan_merge
+    from .forking.differences import merge_lines, merge_tree
+
+    known = load_app(app)
+    with reading_source(url) as fork_log:
+        record = begun(fork_log, stream)
+        target = into or record.source_log
+        if bundle_path(target) is not None or "***" in target:
+            raise click.UsageError(f"the source stands in {target}: name its log with --into, as one that can be written to.", click.get_current_context())
+        with reading_source(target) as source_log:
+            planned = plan_merge(source_log, fork_log, known, stream)
+            if not as_json:
+                for line in merge_lines(planned, known, width=width()):
+                    say(line)
+    tree = merge_tree(planned)
+    nothing = not planned.plan.bring and not planned.plan.settle_fork
+    if not planned.plan.conflicts and not dry_run and not nothing:
+        if not yes and not click.confirm("Do this?", default=False, err=True):
+            raise CouldNot("nothing was written. Without a terminal to ask at, --yes says so.")
+        with ExitStack() as logs:
+            source = logs.enter_context(writing(target, create=False))
+            fork_side = source if target == url else None if not planned.plan.settle_fork else logs.enter_context(writing(url, create=False))
+            tree["written"] = carry_out(planned, source, fork_side, known, by=who(by))
+        if not as_json:
+            say(f"done: {tree['written']} events brought to {one_line(record.source)}")
+    if as_json:
+        print_json(tree)
+    return FOUND if planned.plan.conflicts else OK

@@ -16,6 +16,7 @@ from ..change_lines import change_lines, change_tree
 from ..diff import diff
 from ..fold import state_as_tree, state_at
 from ..story import Line, story
+from .bringing_back import Merge
 from .going_on import WhatIf, Why
 
 _MOST_LINES: Final = 60
@@ -110,4 +111,41 @@ def fork_tree(log: EventLog, app: App, fork: WhatIf) -> dict[str, Any]:
         "why": fork.stop.text,
         "step": fork.stop.step,
         "unused_outcomes": [piece.origin for piece in fork.unused],
+    }
+
+
+def merge_lines(merge: Merge, app: App, *, width: int) -> Iterator[str]:
+    """What a merge will do, or why it will not."""
+    record, plan = merge.record, merge.plan
+    yield styled(f"{one_line(record.stream)}, forked from {one_line(record.source)} at version {record.upto} by {one_line(record.by)}", bold=True)
+    for each in plan.conflicts:
+        yield f"  {styled('conflict', fg='red', bold=True)}  {one_line(each.what)}: {one_line(each.why)}"
+        yield f"    source  {cut(one_line(each.source), max(width - 12, 20))}"
+        yield f"    fork    {cut(one_line(each.fork), max(width - 12, 20))}"
+    if plan.conflicts:
+        yield "  Nothing is written."
+        return
+    for version, piece in enumerate(plan.bring, merge.source_head + 1):
+        fact = app.codec.decode(piece.type, piece.schema, piece.data)
+        values = {field.name: getattr(fact, field.name) for field in attrs.fields(type(fact))}
+        head = f"  {styled('bring', fg='green')}  {version:>4}  {cut(piece.type, 24):<24}  "
+        yield head + cut(one_line(values), max(width - 42, 10))
+    for outcome in plan.settle_fork:
+        yield f"  {styled('end', fg='yellow')}    on the fork: {outcome.intent_id}  {outcome.settled.status}  {one_line(outcome.settled.reason)}"
+    yield from (styled(f"  note: {one_line(each)}", dim=True) for each in plan.notes)
+    if not plan.bring and not plan.settle_fork:
+        yield "  The source has all of it: there is nothing to do."
+
+
+def merge_tree(merge: Merge) -> dict[str, Any]:
+    """The same as ``--json`` prints it; ``written`` is how many events the source got."""
+    plan = merge.plan
+    return {
+        "fork": merge.record.stream,
+        "source": merge.record.source,
+        "conflicts": [attrs.asdict(each) for each in plan.conflicts],
+        "bring": [{"type": piece.type, "fork_event_id": piece.event_id.hex()} for piece in plan.bring],
+        "settle_fork": [{"intent_id": each.intent_id, "status": each.settled.status, "reason": each.settled.reason} for each in plan.settle_fork],
+        "notes": list(plan.notes),
+        "written": 0,
     }

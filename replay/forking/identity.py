@@ -35,6 +35,8 @@ def renamed(codec: Codec, pieces: Sequence[Piece], stream: str) -> tuple[list[Pi
             kind, schema, data = codec.encode(fact if fact is not None else codec.decode(piece.type, piece.schema, data))
             piece = attrs.evolve(piece, type=kind, schema=schema, data=data)
         done.append(_with_id(codec, piece, attempts))
+    moved = {before.event_id: after.event_id for before, after in zip(pieces, done, strict=True) if before.event_id != after.event_id}
+    done = [attrs.evolve(piece, causation=moved[piece.causation]) if piece.causation in moved else piece for piece in done]
     return done, {new: old for old, new in new_ids.items()}
 
 

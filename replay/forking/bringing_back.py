@@ -1,0 +1,130 @@
+"""``merge``: read both sides, decide, check that the source still replays with what is brought, and write all of it at once.
+
+The source is written to at the very version it was read at, and each outcome under the one event id that an intent's end
+has: whoever begins an attempt or settles it meanwhile wins, and nothing is written here (S-6.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from ...agents.app import App
+from ...agents.intents import settlement_event_id
+from ...agents.queues import TURNS
+from ...agents.run import next_attention
+from ...agents.streams import StreamState
+from ...eventlog.errors import LogError
+from ...eventlog.events import NewEvent
+from ...eventlog.log import AppendRequest, EventLog, StreamAppend, Wake
+from ..bundles.layout import FORMAT, VERSION, Manifest
+from ..bundles.log import BundleLog
+from ..errors import MergeRefused
+from ..fold import folder_for, head_of
+from ..replays import replay_stream
+from ..verdicts import Verdict
+from .begun import ForkBegun, begun
+from .identity import renamed
+from .merging import Plan, decide
+from .pieces import Piece
+
+
+@attrs.frozen(eq=False)
+class Merge:
+    """A plan and what it was made from."""
+
+    record: ForkBegun
+    plan: Plan
+    #: Versions both sides were read at.
+    source_head: int
+    fork_head: int
+    #: The source with what is brought.
+    state: StreamState
+    #: Ids of the source's intents → what they are called on the fork.
+    ids: dict[str, str]
+
+
+def plan_merge(source: EventLog, fork: EventLog, app: App, stream: str) -> Merge:
+    """What merging the fork ``stream`` of the log ``fork`` into its source, which stands in the log ``source``, comes to. Reads only.
+
+    Raises ``MergeRefused`` when the source is not the one it was forked from, when the fork's history was changed before the
+    version it was forked at, or when the source would not replay afterwards; ``ForkRefused`` for a stream that is no fork.
+    """
+    record = begun(fork, stream)
+    head_of(source, record.source)
+    ours = [Piece.of(event) for event in source.read(record.source)]
+    theirs = [Piece.of(event) for event in fork.read(stream)]
+    ids: dict[str, str] = {}
+    _check_base(record, ours, theirs)
+    if record.live:
+        theirs, ids = renamed(app.codec, theirs, record.source)
+    base = record.upto + 1
+    plan = decide(app.codec, ours[:base], ours[base:], theirs[base:], live=record.live)
+    folder = folder_for(app, record.source)
+    together = [*ours, *plan.bring]
+    if plan.bring:
+        _check_replays(app, source, record.source, together)
+    state = folder.fold(folder.empty(record.source), [piece.row(version) for version, piece in enumerate(together)])
+    return Merge(record, plan, len(ours) - 1, len(theirs) - 1, state, ids)
+
+
+def _check_base(record: ForkBegun, ours: Sequence[Piece], theirs: Sequence[Piece]) -> None:
+    if len(ours) <= record.upto or ours[record.upto].event_id != record.base:
+        raise MergeRefused(f"{record.source} in this log is not the stream that {record.stream} was forked from: its version {record.upto} is another event.")
+    if record.first <= record.upto or len(theirs) <= record.upto:
+        raise MergeRefused(
+            f"{record.stream} has another past than its source from version {record.first} on ({'; '.join(record.edits) or 'its history is shorter'}): "
+            "what was decided there was decided about something that has not happened. It can be looked at, and not brought back."
+        )
+
+
+def _check_replays(app: App, source: EventLog, stream: str, together: Sequence[Piece]) -> None:
+    events = {stream: [piece.stored(stream, version) for version, piece in enumerate(together)]}
+    for each in {*source.streams()} - {stream} if any(piece.type == "aggregate.loaded" for piece in together) else ():
+        events[each] = list(source.read(each))
+    found = replay_stream(BundleLog("merged", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), events, {}), app, stream)
+    if found.verdict is not Verdict.SAME:
+        said = (
+            found.reason if found.divergence is None else f"version {found.divergence.version}, {found.divergence.place}: recorded {found.divergence.recorded}"
+        )
+        raise MergeRefused(f"With what {stream}'s fork decided, the source would not replay ({said:.400}): the code decides otherwise under the source's name.")
+
+
+def carry_out(merge: Merge, source: EventLog, fork: EventLog | None, app: App, *, by: str) -> int:
+    """Write what is planned; how many events the source got. ``fork`` is the fork's log, the same object when it is the same log.
+
+    ``None`` for a fork that cannot be written to and needs not be. Raises ``MergeRefused`` when either side went on meanwhile, or has conflicts.
+    """
+    plan, record = merge.plan, merge.record
+    if plan.conflicts:
+        raise MergeRefused(f"{record.stream} is in conflict with its source: {plan.conflicts[0].what}: {plan.conflicts[0].why}. Nothing was written.")
+    wake = Wake(TURNS, next_attention(merge.state.run))
+    parts = [StreamAppend(record.source, [piece.new() for piece in plan.bring], merge.source_head, (wake,))] if plan.bring else []
+    ends = _ends(merge, app, by)
+    ending = [StreamAppend(record.stream, ends, merge.fork_head, (Wake(TURNS, source.clock(), sooner=True),))] if ends else []
+    if fork is source:
+        _append(source, [*parts, *ending], record)
+    else:
+        if ending and fork is not None:  # first, so that nothing is carried out there once it is the source's
+            _append(fork, ending, record)
+        _append(source, parts, record)
+    return len(plan.bring)
+
+
+def _ends(merge: Merge, app: App, by: str) -> list[NewEvent]:
+    made = []
+    for each in merge.plan.settle_fork:
+        settled: Any = each.settled
+        intent_id = merge.ids[each.intent_id]
+        made.append(app.codec.stage(attrs.evolve(settled, intent_id=intent_id, settled_by=by), event_id=settlement_event_id(intent_id, 0)))
+    return made
+
+
+def _append(log: EventLog, parts: list[StreamAppend], record: ForkBegun) -> None:
+    if not parts:
+        return
+    (outcome,) = log.append_batch([AppendRequest(parts)])
+    if isinstance(outcome, LogError):
+        raise MergeRefused(f"{record.stream} or {record.source} went on while they were merged, so nothing was written: {outcome} Try again.") from outcome

@@ -1,0 +1,78 @@
+"""What may be changed in a history, and what an edit that does not fit is answered with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from intentlog.replay.errors import ForkRefused
+from intentlog.replay.forking.edits import Edits, edited, parse_edit, parse_inserts
+from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
+
+
+@pytest.fixture
+def told(world: World) -> World:
+    world.story(app_of(paying), RefundAsked("o-1", 4200))
+    return world
+
+
+def pieces(world: World, *edits: tuple[int, str], upto: int = 10, drops: tuple[int, ...] = (), inserts: str = "[]") -> Any:
+    made = Edits(tuple(parse_edit(*each) for each in edits), drops, parse_inserts(inserts))
+    return edited(app_of(paying).codec, list(world.log.read(STREAM)), upto, made)
+
+
+def test_an_edit_changes_the_one_field(told):
+    codec = app_of(paying).codec
+    found, first = pieces(told, (0, "cents=5"), (8, "value=re_x"))
+    assert (0, 11) == (first, len(found))
+    received = codec.decode(found[0].type, found[0].schema, found[0].data)
+    assert RefundAsked("o-1", 5) == codec.decode(received.type, received.schema, received.payload)
+    assert "re_x" == codec.decode(found[8].type, found[8].schema, found[8].data).value
+    changed = [place for place, (piece, event) in enumerate(zip(found, told.log.read(STREAM), strict=True)) if piece.data != event.data]
+    assert [0, 8] == changed
+
+
+def test_bytes_stay_as_they_are_where_the_value_is_the_same(told):
+    found, _ = pieces(told, (0, "cents=4200"), (2, "response.text=yes"))
+    assert [event.data for event in told.log.read(STREAM)] == [piece.data for piece in found]
+
+
+def test_what_is_dropped_is_gone_and_what_is_inserted_is_there(told):
+    found, first = pieces(told, drops=(7,), inserts='[{"type": "signal.received", "fields": {"signal_id": "s", "name": "n"}, "before": 2}]')
+    assert (2, 11, "signal.received") == (first, len(found), found[2].type)
+    assert [0, 1, -1, 2, 3, 4, 5, 6, 8, 9, 10] == [piece.origin for piece in found]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"edits": [(3, "cents=1")]}, "decided by the agent's code"),
+        ({"edits": [(5, "args.cents=1")]}, "decided by the agent's code"),
+        ({"drops": (10,)}, "decided by the agent's code"),
+        ({"edits": [(2, "request.model=x")]}, "what the code asked for"),
+        ({"edits": [(99, "cents=1")]}, "no version 99"),
+        ({"edits": [(0, "euros=1")]}, "there is no 'euros'; there is cents, order_id"),
+        ({"edits": [(0, "cents=many")]}, "does not fit input.received"),
+        ({"edits": [(8, "status=7")]}, "does not fit intent.settled"),
+        ({"inserts": '{"type": "refund.unknown"}'}, "refund.unknown"),
+        ({"inserts": '{"type": "refund.asked", "fields": {"cents": 1}}'}, "cannot be inserted"),
+        ({"inserts": '{"type": "activation.completed", "fields": {"seq": 0, "now": 0, "step": 0, "index": 0, "output": null}}'}, "code decides that"),
+        ({"inserts": '{"type": "signal.received", "fields": {"signal_id": "s", "name": "n"}, "before": 99}'}, "no version 99"),
+    ],
+)
+def test_a_change_that_cannot_be_made_is_refused(told, change, said):
+    with pytest.raises(ForkRefused, match=said):
+        pieces(told, *change.pop("edits", []), **change)
+
+
+@pytest.mark.parametrize("text", ["cents", "=5", "a..b=1"])
+def test_an_edit_without_a_field_is_none(text):
+    with pytest.raises(ForkRefused, match="is no edit"):
+        parse_edit(0, text)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"fields": {}}', '{"type": "x", "more": 1}', '{"type": "x", "before": "soon"}'])
+def test_what_is_no_insert_is_told_what_one_looks_like(text):
+    with pytest.raises(ForkRefused):
+        parse_inserts(text)
