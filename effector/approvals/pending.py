@@ -57,11 +57,12 @@ class Questions:
         if question is None:
             return
         del self._open[question.event.position]
-        if not lane:
-            del self._lanes[stream]
+        del self._lanes[stream]
+        if lane:  # behind the other keys, so that one with many questions does not hold them up
+            self._lanes[stream] = lane
 
     def firsts(self) -> list[Question]:
-        """The next question of each stream, longest waiting first."""
+        """The next question of each stream; the stream that was served last comes last."""
         return [next(iter(lane.values())) for lane in self._lanes.values()]
 
     @property

@@ -103,6 +103,7 @@ class Publisher:
                 self._questions = None
                 self._failing.clear()
                 await self._let_go(claim)
+                await self._sink.close()
 
     async def _claim(self) -> Claim | None:
         now = self._log.clock()

@@ -31,5 +31,5 @@ class ApprovalsSink(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Give connections back; to publish once more is possible."""
         ...

@@ -26,8 +26,8 @@ class Webhook:
     def __init__(self, address: WebhookAddress, keys: KeyRing, clock: Clock, *, seconds: float = _SECONDS) -> None:
         self.shown, self.answer_url = address.shown, address.answer_url
         self._address, self._keys, self._clock = address, keys, clock
-        # Neither proxies nor credentials from the environment: the question goes where it was said to go. Redirects are not followed.
-        self._client = httpx.AsyncClient(auth=address.auth, timeout=seconds, follow_redirects=False, trust_env=False)
+        self._seconds = seconds
+        self._client: httpx.AsyncClient | None = None
 
     async def publish(self, publication: Publication) -> None:
         """See ``ApprovalsSink``. 2xx is taken; 408, 425, 429 and 5xx may heal; any other status, a redirect too, is a refusal."""
@@ -37,6 +37,9 @@ class Webhook:
             ID_HEADER: publication.id,
             SIGNATURE_HEADER: signature_header(self._keys, publication.body, self._clock()),
         }
+        if self._client is None:
+            # Neither proxies nor credentials from the environment: the question goes where it was said to go. Redirects are not followed.
+            self._client = httpx.AsyncClient(auth=self._address.auth, timeout=self._seconds, follow_redirects=False, trust_env=False)
         try:
             async with self._client.stream("POST", self._address.url, content=publication.body, headers=headers) as answer:
                 status = answer.status_code
@@ -49,5 +52,7 @@ class Webhook:
         raise SinkRefused(f"{self.shown} answered {status}")
 
     async def close(self) -> None:
-        """Give connections back."""
-        await self._client.aclose()
+        """Give connections back; the next delivery opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()

@@ -1,0 +1,181 @@
+"""Every question gets to the surface, in the order of its key, whatever the surface, another question or another replica does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from intentlog.agents import facts
+from intentlog.effector.approvals import parse_webhook
+from intentlog.effector.approvals.publishing import PART, Publisher
+from intentlog.effector.approvals.webhook import Webhook
+from intentlog.effector.watching import Watching
+from intentlog.eventlog.events import NewEvent
+from intentlog.eventlog.log import EventLog
+from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.versions import ANY
+from tests.effector.approvals.surface import CODEC, NEW_ID, RING, Delivery, Surface, ask, decide
+
+
+@pytest.fixture
+def log() -> Iterator[EventLog]:
+    opened = open_log("memory://")
+    yield opened
+    opened.close()
+
+
+class Health(Watching):
+    """What the supervisor would hear."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def beat(self, part: str) -> None:
+        self.heard.append("beat")
+
+    def failed(self, part: str, problem: BaseException) -> None:
+        self.heard.append(str(problem))
+
+
+def publisher(log: EventLog, surface: Surface, owner: str = "r0", **named: Any) -> Publisher:
+    sink = Webhook(parse_webhook(surface.url), RING, log.clock)
+    return Publisher(log, CODEC, sink, owner=owner, poll=0.02, patience=lambda failures: 0.01, **named)
+
+
+@asynccontextmanager
+async def running(made: Publisher) -> AsyncIterator[Publisher]:
+    task = asyncio.create_task(made.run())
+    try:
+        yield made
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def eventually(holds: Callable[[], Any], made: Publisher | None = None, seconds: float = 30.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds() or (made is not None and not await made.idle()):  # noqa: ASYNC110 - the other side is a thread
+            await asyncio.sleep(0.01)
+
+
+def serve(log: EventLog, surface: Surface, **named: Any) -> Publisher:
+    """Until everything is published."""
+
+    async def run() -> Publisher:
+        async with running(publisher(log, surface, **named)) as made:
+            await eventually(lambda: True, made)
+            return made
+
+    return asyncio.run(run())
+
+
+def test_every_question_is_published_once_in_the_order_of_its_key_and_the_cursor_is_kept(log):
+    for number in range(3):
+        for key in ("ann", "bob"):
+            ask(log, key, number)
+    with Surface() as surface:
+        serve(log, surface)
+        for key in ("ann", "bob"):
+            assert [f"approval-{n}-0" for n in range(3)] == [name for stream, name in surface.asked() if stream == f"desk-{key}"]
+        assert (6, log.last_position()) == (len(surface.came), log.checkpoints.load(PART))
+        serve(log, surface)
+        assert 6 == len(surface.came)
+        ask(log, "eve")
+        serve(log, surface)
+        assert ("desk-eve", "approval-0-0") == surface.asked()[-1]
+
+
+def test_what_nobody_could_answer_any_more_is_not_published(log):
+    ask(log, "late", expires_in=0)
+    ask(log, "done")
+    decide(log, "done")
+    ask(log, "open")
+    with Surface() as surface:
+        serve(log, surface)
+    assert [("desk-open", "approval-0-0")] == surface.asked()
+
+
+def test_a_surface_that_is_down_is_asked_again_and_again_and_health_says_so_meanwhile(log):
+    ask(log, "ann")
+    ask(log, "ann", 1)
+    up, health = threading.Event(), Health()
+
+    async def run(surface: Surface) -> dict[str, Any]:
+        async with running(publisher(log, surface, watching=health)) as made:
+            await eventually(lambda: len(surface.came) > 10)
+            told = made.report()["approvals"]
+            up.set()
+            await eventually(lambda: True, made)
+            assert (None, 0, 2) == (made.report()["approvals"]["last_error"], len(made._failing), made.published)
+            return dict(told)
+
+    with Surface(lambda delivery: 200 if up.is_set() else 503) as surface:
+        told = asyncio.run(run(surface))
+    assert (True, 1, 0, 2) == (told["leading"], told["retrying"], told["published"], told["waiting"])
+    assert f"webhook+http://127.0.0.1:{surface.port}/… answered 503" == told["last_error"]
+    assert told["last_error"] in health.heard
+    assert "beat" == health.heard[-1]
+    assert ["approval-0-0", "approval-1-0"] == list(dict.fromkeys(name for _, name in surface.asked()))
+    assert 1 == len({each.id for each in surface.came if each.said["approval"] == "approval-0-0"})
+
+
+def test_a_poisoned_question_is_given_up_and_the_others_go_on(log):
+    ask(log, "ann", 0)
+    ask(log, "ann", 1)
+    ask(log, "bob", 0)
+
+    def answers(delivery: Delivery) -> int:
+        return 422 if (delivery.said["stream"], delivery.said["approval"]) == ("desk-ann", "approval-0-0") else 200
+
+    with Surface(answers) as surface:
+        made = serve(log, surface, owner="r7")
+    assert (1, 2) == (made.undelivered, made.published)
+    assert 5 == surface.asked().count(("desk-ann", "approval-0-0"))
+    assert ("desk-ann", "approval-1-0") in surface.asked()
+    (given_up,) = [CODEC.decode_stored(each) for each in log.read("desk-ann") if each.type == "approval.undelivered"]
+    assert facts.ApprovalUndelivered("approval-0-0", f"webhook+http://127.0.0.1:{surface.port}/…", given_up.why, 5, "r7") == given_up
+    assert "answered 422" in given_up.why
+    before = len(surface.came)
+    with Surface() as other:
+        serve(log, other)
+        assert (before, []) == (len(surface.came), other.came)
+
+
+def test_of_two_replicas_one_publishes_and_the_other_takes_over(log):
+    async def run(surface: Surface) -> None:
+        async with running(publisher(log, surface, "r1")) as second:
+            async with running(publisher(log, surface, "r0")) as first:
+                await eventually(lambda: first._leading or second._leading)
+                ask(log, "ann")
+                await eventually(lambda: len(surface.came) == 1, second)
+                assert 1 == first._leading + second._leading
+            ask(log, "ann", 1)
+            await eventually(lambda: len(surface.came) == 2, second)
+            assert second._leading
+
+    with Surface() as surface:
+        asyncio.run(run(surface))
+    assert [("desk-ann", "approval-0-0"), ("desk-ann", "approval-1-0")] == surface.asked()
+
+
+def test_an_event_that_cannot_be_read_stops_no_other(log):
+    log.append("desk-eve", [NewEvent(NEW_ID(), "approval.requested", 99, b"\x80")], ANY)
+    ask(log, "ann")
+    with Surface() as surface:
+        serve(log, surface)
+    assert [("desk-ann", "approval-0-0")] == surface.asked()
+
+
+def test_the_questions_of_other_agents_are_left_to_others(log):
+    ask(log, "ann")
+    with Surface() as surface:
+        serve(log, surface, categories=["orders"])
+        assert [] == surface.came
+        serve(log, surface, categories=["desk"])
+        assert 1 == len(surface.came)
+    assert log.last_position() == log.checkpoints.load("approvals:desk")
