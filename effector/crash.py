@@ -38,6 +38,15 @@ and those of an effector's first phases:
 ``claimed``           the effector holds the key of an intent and has recorded nothing about it
 ``distrusted``        that an intent is not authentic is durable
 ==================  ==================================================================================================
+
+and those that only an intent from a bus meets, beside ``claimed``, ``attempt.recorded``, ``tool.called`` and ``postponed``:
+
+==================  ==================================================================================================
+``completed``         the outcome is in the dedup store, and not published
+``published``         the outcome is published, its message is not acknowledged
+``acknowledged``      the bus was told that messages are done with
+``dead_lettered``     a message is a dead letter, and not acknowledged
+==================  ==================================================================================================
 """
 
 from __future__ import annotations
@@ -68,7 +77,9 @@ RETRIED: Final = ("postponed",)
 """That of an effect that is tried again."""
 CLAIMED: Final = ("claimed", "distrusted")
 """Those between a claim and an attempt."""
-ALL: Final = (*BOUNDARIES, *SCHEDULED, *RETRIED, *CLAIMED)
+ON_BUS: Final = ("completed", "published", "acknowledged", "dead_lettered")
+"""Those that only an intent from a bus meets."""
+ALL: Final = (*BOUNDARIES, *SCHEDULED, *RETRIED, *CLAIMED, *ON_BUS)
 
 
 def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
@@ -79,7 +90,8 @@ def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
     >>> crash_at("tea.time")
     Traceback (most recent call last):
     ValueError: 'tea.time' names no boundary; there are: input.offered, input.recorded, model.answered, model.journalled, \
-turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired, postponed, claimed, distrusted
+turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired, postponed, claimed, distrusted, \
+completed, published, acknowledged, dead_lettered
     """
     wanted, colon, count = spec.partition(":")
     if wanted not in ALL:
