@@ -1,26 +1,23 @@
-"""``eventlog show``, ``state`` and ``verify``: looking back. None of them can write, call a tool or ask a model."""
+"""``eventlog show`` and ``state``: looking back. None of them can write, call a tool or ask a model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from ..eventlog.console import FOUND, MOST, OK, app_option, complete_streams, json_option, stream_argument
-from ..eventlog.printing import Column, moment, note, one_line, print_json, say, styled, table, width
+from ..eventlog.console import MOST, OK, app_option, json_option, stream_argument
+from ..eventlog.printing import moment, one_line, print_json, say, styled, width
 from .sources import reading_source, source_option
 
 if TYPE_CHECKING:
     from ..agents.app import App
-    from ..eventlog.log import EventLog
     from .story import Line
 
 _MEASURED: Final = 500
 _NAMES: Final = range(16, 25)
-_MOST_OPEN: Final = 20
 
 
 def _optional_app(spec: str | None) -> App | None:
@@ -29,12 +26,6 @@ def _optional_app(spec: str | None) -> App | None:
     from ..agents.loading import load_app
 
     return load_app(spec)
-
-
-def _streams_argument(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
-    from ..eventlog.names import check_stream
-
-    return [check_stream(each) for each in value]
 
 
 @click.command()
@@ -113,65 +104,3 @@ def state(stream: str, at: str | None, url: str, app: str | None, as_json: bool)
     for line in tree_lines({"state": tree["state"], "run": tree["run"]}, width=width()):
         say(line)
     return OK
-
-
-@click.command()
-@click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams_argument)
-@source_option
-@app_option
-@json_option
-def verify(streams: list[str], url: str, app: str | None, as_json: bool) -> int:
-    """Check the whole log, or STREAMs: nothing missing, everything readable, nothing that no run can have written.
-
-    Without --app only the runtime's own events are decoded; how many others there are is said. Exits with 1 when a
-    fault is found.
-    """
-    from .progress import Progress
-    from .reports import counted, fault_lines, report_tree
-    from .verify import verify_all
-
-    known = _optional_app(app)
-    counts = {"streams": 0, "events": 0, "unchecked": 0, "foreign": 0, "unsound": 0, "ignored": 0}
-    waiting: list[Any] = []
-    open_intents = 0
-    with reading_source(url) as log, closing(Progress(lambda: len(streams) or _count(log))) as progress:
-        for report in verify_all(log, known, streams or None):
-            counts["streams"] += report.stream != ""
-            counts["events"] += report.events
-            counts["unchecked"] += report.unchecked
-            counts["foreign"] += report.foreign
-            counts["unsound"] += not report.sound
-            counts["ignored"] += bool(report.snapshot_ignored) and known is not None
-            open_intents += len(report.open_intents)
-            waiting += report.open_intents[: max(_MOST_OPEN - len(waiting), 0)]
-            if report.stream:
-                progress.advance(one_line(report.stream))
-            if as_json:
-                progress.close()
-                print_json(report_tree(report))
-            elif not report.sound:
-                progress.say(fault_lines(report))
-    if not as_json:
-        _sum_up(counts, waiting, open_intents, counted)
-    return FOUND if counts["unsound"] else OK
-
-
-def _count(log: EventLog) -> int:
-    return sum(1 for _ in log.streams())
-
-
-def _sum_up(counts: dict[str, int], waiting: list[Any], open_intents: int, counted: Any) -> None:
-    if waiting:
-        say(styled(f"{counted(open_intents, 'intent')} without an outcome", bold=True))
-        columns = [Column("stream", gives=True), Column("version", right=True), Column("intent"), Column("tool", gives=True), Column("attempts", right=True)]
-        table(columns, [(each.stream, each.version, each.intent_id, each.tool, each.attempts) for each in waiting])
-        if open_intents > len(waiting):
-            say(f"… and {open_intents - len(waiting):,} more; --json lists them all")
-    if counts["unchecked"]:
-        note(f"{counted(counts['unchecked'], 'event')} of types that only an app knows: not checked beyond their bytes. Give --app to check them.")
-    if counts["foreign"]:
-        note(f"{counted(counts['foreign'], 'event')} not of this app: of types it does not know, in streams of another program. Not looked into.")
-    if counts["ignored"]:
-        note(f"{counted(counts['ignored'], 'snapshot')} ignored, as when it is loaded: other code made it, or the history before it cannot be folded.")
-    found = f"{counts['unsound']:,} with faults" if counts["unsound"] else "sound"
-    say(f"{counted(counts['streams'], 'stream')}, {counted(counts['events'], 'event')}: {styled(found, fg='red' if counts['unsound'] else 'green', bold=True)}")

@@ -16,6 +16,7 @@
             ├── BadAllowList      a line of an allow-list cannot be read
             ├── CodeUnusable      the code to replay with cannot be had, or its app cannot be loaded
             ├── NoSuchId          the log has nothing under this id
+            ├── BrokenChain       a file of digests that is none, or is not whole
             ├── BrokenBundle      a file that is no bundle, or is not whole
             ├── BundleIsReadOnly  a bundle was asked to take a write
             ├── Unredactable      a path to redact that names nothing, or nothing that can be replaced
@@ -94,3 +95,7 @@ class ForkRefused(ReplayError):
 
 class MergeRefused(ReplayError):
     """This fork cannot be brought back; the message says why. Nothing was written."""
+
+
+class BrokenChain(ReplayError):
+    """A file of digests (``eventlog verify --chain-out``) is none, or is not whole."""

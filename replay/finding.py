@@ -17,10 +17,12 @@ from ..eventlog.errors import LogError
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from .errors import NoSuchId
+from .fold import At, version_at
 
 _SHORT: Final = re.compile(r"[0-9a-f]{4,8}(?:-[0-9a-f-]*)?")
 _STAGED: Final = "intent.staged"
 _MOST: Final = 5
+_BACK: Final = 64
 
 
 def find_event(log: EventLog, wanted: str) -> StoredEvent:
@@ -91,3 +93,16 @@ def _only(log: EventLog, text: str, found: list[StoredEvent]) -> StoredEvent:
         raise NoSuchId(f"{log.url} has no input {text!r} and no intent whose id begins with it. {_WAYS}")
     places = ", ".join(f"{event.stream}@{event.version}" for event in found[:_MOST])
     raise NoSuchId(f"{text!r} begins the ids of {len(found)} intents: {places}{' …' if len(found) > _MOST else ''}. Name more of the id, or the place.")
+
+
+def event_near(log: EventLog, stream: str, event_id: bytes, position: int) -> StoredEvent | None:
+    """The event of ``stream`` with this id, looked for around ``position`` first: both were written by one append."""
+    if log.head(stream) < 0:
+        return None
+    first = next(iter(log.read(stream, limit=1, payloads=False)))
+    begin = max(version_at(log, stream, At(position=position)) - _BACK, 0) if first.position <= position else 0
+    for after in dict.fromkeys((begin - 1, -1)):
+        for stored in log.read(stream, after=after, payloads=False):
+            if stored.event_id == event_id:
+                return stored
+    return None

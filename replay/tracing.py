@@ -17,13 +17,11 @@ from ..agents.app import App, runtime_codec
 from ..agents.intents import input_event_id
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
-from .finding import event_with_id
-from .fold import At, version_at
+from .finding import event_near, event_with_id
 from .story import Line, story
 
 MOST: Final = 2_000
 """Events of one tree."""
-_BACK: Final = 64
 _RECEIVED: Final = "input.received"
 _CONTINUED: Final = "activation.continued"
 
@@ -166,7 +164,7 @@ class _Following:
 
     def _sent(self, fact: facts.InputSent, node: Traced) -> None:
         event_id = input_event_id(fact.input_id)
-        found = _near(self.log, fact.stream, event_id, node.stored.position)
+        found = event_near(self.log, fact.stream, event_id, node.stored.position)
         if found is not None:
             self.waiting.append((found, node))
 
@@ -197,16 +195,3 @@ class _Part:
             self.ids.add(input_event_id(fact.input.input_id))
         elif isinstance(fact, facts.Completed):
             self.ended = True
-
-
-def _near(log: EventLog, stream: str, event_id: bytes, position: int) -> StoredEvent | None:
-    """The event of ``stream`` with this id, looked for around ``position`` first: both were written by one append."""
-    if log.head(stream) < 0:
-        return None
-    first = next(iter(log.read(stream, limit=1, payloads=False)))
-    begin = max(version_at(log, stream, At(position=position)) - _BACK, 0) if first.position <= position else 0
-    for after in dict.fromkeys((begin - 1, -1)):
-        for stored in log.read(stream, after=after, payloads=False):
-            if stored.event_id == event_id:
-                return stored
-    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -30,8 +31,10 @@ from ..eventlog.names import category_of
 from .bookkeeping import ahead_of_the_log, covering, no_wake, odd_columns, wrong_category
 from .errors import EmptyStream
 from .fold import head_of
+from .orphans import lost_send, uncorrelated
 
 _FACTS: Final = frozenset(facts.FACTS)
+_MOST_SENT: Final = 10_000
 
 
 class FaultKind(enum.Enum):
@@ -51,6 +54,8 @@ class FaultKind(enum.Enum):
     CATEGORY = "listed under another category"
     NO_WAKE = "nobody will be woken for it"
     CHECKPOINT = "a checkpoint is ahead"
+    ORPHAN = "belongs to nothing"
+    CHAIN = "not what it was when the chain was made"
 
 
 @attrs.frozen
@@ -153,6 +158,9 @@ def _beside(log: EventLog, check: _Check, checkpoints: dict[str, int]) -> None:
         if name := covering(checkpoints, report.stream, intent.position):
             text = f"checkpoint {name!r:.80} at position {checkpoints[name]} is ahead of intent {intent.intent_id} ({intent.tool}) at {intent.position}"
             report.fault(FaultKind.CHECKPOINT, intent.version, f"{text}, which has no outcome: no effector will look at it again. Reset the checkpoint.")
+    for stored, sent in check.sent:
+        if text := lost_send(log, stored, sent):
+            report.fault(FaultKind.ORPHAN, stored.version, text)
     if check.run_state is not None and (text := no_wake(log, report.stream, check.run_state, check.version, check.last_at)):
         report.fault(FaultKind.NO_WAKE, check.version, text)
 
@@ -174,6 +182,8 @@ class _Check:
     #: Something in the stream is of a type that is known here, or its category is: a type that is not is missing in the app.
     known: bool = False
     last_at: int = 0
+    #: Inputs for other streams, the latest of them; their own bytes left out.
+    sent: deque[tuple[StoredEvent, facts.InputSent]] = attrs.field(factory=lambda: deque(maxlen=_MOST_SENT))
 
     def run(self, events: Iterable[StoredEvent]) -> StreamReport:
         for stored in events:
@@ -259,8 +269,12 @@ class _Check:
                 self.report.fault(FaultKind.SETTLED_TWICE, stored.version, f"intent {event.intent_id} has an outcome already; the first one is final (S-6.2)")
             self.settled.add(event.intent_id)
             self.open.pop(event.intent_id, None)
+        elif isinstance(event, facts.InputSent):
+            self.sent.append((stored._replace(data=b""), event))
         if self.run_state is None:
             return
+        if text := uncorrelated(self.run_state, stored, event):
+            self.report.fault(FaultKind.ORPHAN, stored.version, text)
         try:
             self.run_state.at = stored.version
             take(self.run_state, event, stored.recorded_at)
