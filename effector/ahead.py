@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from .outbox import TYPES, Outbox
 
+Ahead: TypeAlias = "dict[str, list[tuple[StoredEvent, Any]]]"
+"""What streams tell, by stream."""
 
-def ahead_of_tail(log: EventLog, outbox: Outbox, after: Mapping[str, int]) -> dict[str, list[tuple[StoredEvent, Any]]]:
+
+def ahead_of_tail(log: EventLog, outbox: Outbox, after: Mapping[str, int]) -> Ahead:
     """Events about intents in the streams of ``after`` behind the version given, and what they say. Changes nothing; positions are left out."""
-    found: dict[str, list[tuple[StoredEvent, Any]]] = {}
+    found: Ahead = {}
     for stream, rows in log.rows_of(after).items() if after else ():
         told = found[stream] = []
         for version, kind, schema, content, event_id, recorded_at in rows:

@@ -56,6 +56,6 @@ class Choosing:
 
     def waiting(self, outbox: Outbox, served: Container[str]) -> dict[str, int]:
         """Keys that wait, by what keeps them, of the 10 000 that have waited longest; those in ``served`` do not."""
-        firsts = (outbox.first(stream) for stream in islice(outbox.streams(), _MOST_COUNTED) if stream not in served)
+        firsts = (outbox.first(stream) for stream in islice(outbox.in_line(), _MOST_COUNTED) if stream not in served)
         reasons = Counter(self.obstacle(pending) for pending in firsts if pending is not None)
         return {reason: count for reason, count in sorted(reasons.items()) if reason}

@@ -19,19 +19,16 @@ from ..agents.tools import ToolSet
 from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
-from ..eventlog.events import StoredEvent
 from ..eventlog.log import Claim, EventLog
-from .ahead import ahead_of_tail
 from .carrying import Carrying, End
 from .choosing import Choosing
+from .following import Following
 from .keeping import APPENDS, PARTS, Keep, ended, patiently, pause, within
 from .limits import MOST_OVERDUE, THREADS, Limits, Place
 from .measures import Counts, EffectorSettings
-from .outbox import TYPES, Outbox, Pending
+from .outbox import Outbox, Pending
 from .watching import Watching
 
-_HELPING: Final = 1000
-"""Events read from the tail at once."""
 _DEAF: Final = 5.0
 """Seconds past its timeout after which a tool counts as deaf to its cancellation."""
 _BUSY: Final = 1.0
@@ -79,9 +76,7 @@ class Effector:
         )
         # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
         self._categories = tuple(sorted(set(categories)))
-        self._checkpoint_name = ":".join((CHECKPOINT, *self._categories))
-        self._outbox: Outbox | None = None
-        self._draining = asyncio.Lock()
+        self._following = Following(codec, log, self._categories, ":".join((CHECKPOINT, *self._categories)))
         self._lanes: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
         self._fresh: dict[str, Claim] = {}
         self._places: dict[str, tuple[Pending, Place]] = {}
@@ -90,8 +85,7 @@ class Effector:
         self._busy_until: dict[str, int] = {}
         self._busy: dict[str, int] = {}
         self._failures: dict[str, int] = {}
-        self._saved = 0
-        self._told = float("-inf")
+        self._told = self._saved_at = float("-inf")
         self._wakeup, self._looked, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stopping = False
 
@@ -108,7 +102,7 @@ class Effector:
     @property
     def open(self) -> int:
         """Intents without an outcome, as far as the tail was read."""
-        return len(self._outbox) if self._outbox is not None else 0
+        return len(self._following.outbox or ())
 
     def report(self) -> dict[str, Any]:
         """What health says of the intents; from any thread."""
@@ -149,7 +143,7 @@ class Effector:
             self._watching.beat("tail")
 
     async def _round(self) -> None:
-        outbox = await self._drain()
+        outbox = await self._following.drain()
         self._watching.looked(outbox)
         self._tell_waiting(outbox)
         began = await self._begin(outbox)
@@ -171,46 +165,16 @@ class Effector:
             text = f"{MOST_OVERDUE} of its threads were left behind by its timeout; until one of them ends, {self.waiting[THREADS]} keys wait"
             self._on_error("calling a blocking tool", TimeoutError(text))
 
-    async def _drain(self) -> Outbox:
-        """Take in everything the log has now."""
-        async with self._draining:
-            if self._outbox is None:
-                after = await in_thread(lambda: self._log.checkpoints.load(self._checkpoint_name))
-                self._outbox, self._saved = Outbox(self._codec, after), after
-            outbox = self._outbox
-
-            def read() -> tuple[int, list[tuple[StoredEvent, Any]]]:
-                last = self._log.last_position()
-                return last, [
-                    (event, outbox.read(event))
-                    for event in self._log.read_all(after=outbox.cursor, upto=last, types=TYPES, categories=self._categories, limit=_HELPING)
-                ]
-
-            while True:
-                last, events = await in_thread(read)
-                for event, fact in events:
-                    outbox.take(event, fact)
-                if len(events) < _HELPING:
-                    break
-            outbox.cursor = max(outbox.cursor, last)
-            return outbox
-
-    async def _look_ahead(self, outbox: Outbox, streams: Iterable[str]) -> None:
-        """What was done to the intents of these streams that the tail may not show yet (see ``Outbox.learn``), in one visit."""
-        after = outbox.seen(streams)
-        for stream, told in (await in_thread(lambda: ahead_of_tail(self._log, outbox, after))).items():
-            outbox.learn(stream, told)
-
     async def _begin(self, outbox: Outbox) -> bool:
         """Claim keys that have intents, look again at what their last owners did, and start their lanes."""
         now = self._log.clock()
         free = self.settings.concurrency - len(self._lanes)
-        ready = (each for each in outbox.streams() if each not in self._lanes and each not in self._fresh and self._busy_until.get(each, 0) <= now)
+        ready = (each for each in outbox.in_line() if each not in self._lanes and each not in self._fresh and self._busy_until.get(each, 0) <= now)
         wanted, met_busy = self._chosen(outbox, ready, free), False
+        left_over, unseen = list(self._fresh), None
         if wanted:
-            until = now + self.settings.lease
             try:
-                tokens = await in_thread(lambda: self._log.schedule.acquire(EFFECTS, wanted, self._owner, now=now, until=until))
+                tokens, unseen = await self._following.acquire(wanted, self._owner, now, now + self.settings.lease)
             except BaseException:
                 self._give_back(wanted)
                 raise
@@ -226,8 +190,10 @@ class Effector:
             return met_busy  # then the keys behind those are looked at without a pause: nobody's waiting may hide them
         # The last owner may have attempted or settled something between our reading and its letting go. Until that is
         # read no lane begins; when it cannot be, the keys stay claimed for the next round.
-        await self._drain()
-        await self._look_ahead(outbox, self._fresh)
+        if unseen is not None:
+            raise unseen
+        if left_over:
+            await self._following.look_ahead(left_over)
         fresh, self._fresh = self._fresh, {}
         for stream, claim in fresh.items():
             task = asyncio.create_task(self._lane(outbox, claim))
@@ -277,8 +243,7 @@ class Effector:
                 try:
                     end = await self._carrying.carry_out(claim, pending, place, last=outbox.is_last(pending))
                 except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
-                    await self._drain()
-                    await self._look_ahead(outbox, [claim.name])
+                    await self._following.look_ahead([claim.name])
                     if outbox.first(claim.name) is pending:
                         raise
                     handed_back = True
@@ -331,15 +296,16 @@ class Effector:
 
     async def _checkpoint(self, outbox: Outbox) -> None:
         position = outbox.low_water
-        if position > self._saved and (position - self._saved > 500 or not self._lanes):
-            await in_thread(lambda: self._log.checkpoints.save(self._checkpoint_name, position))
-            self._saved = position
+        now = asyncio.get_running_loop().time()
+        if position > self._following.saved and (now - self._saved_at >= 1.0 or not self._lanes):
+            self._saved_at = now
+            await self._following.save(position)
             self._boundary("checkpointed", "")
 
     async def _save(self) -> None:
         while True:
-            if self._outbox is not None:
-                await self._checkpoint(self._outbox)
+            if (outbox := self._following.outbox) is not None:
+                await self._checkpoint(outbox)
             self._watching.beat("checkpoint")
             await within(1.0, self._looked)
 
@@ -388,13 +354,15 @@ class Effector:
             self._watching.left(pending)
         try:
             async with asyncio.timeout(_LAST):
-                if self._outbox is not None:
-                    await self._checkpoint(await self._drain())
+                if self._following.outbox is not None:
+                    await self._checkpoint(await self._following.drain())
         except (LogUnavailable, TimeoutError) as problem:  # the next one reads from the last checkpoint on
             self._on_error("saving the checkpoint", problem)
 
     async def idle(self) -> bool:
         """Whether every intent on the log has its outcome."""
-        outbox = await self._drain()
+        if self._lanes:
+            return False
+        outbox = await self._following.drain()
         # The tail may not show yet what this very process has committed.
         return not self._lanes and not outbox.streams() and outbox.cursor >= self._committer.reached

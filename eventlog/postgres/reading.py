@@ -101,6 +101,8 @@ class Reader:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._payloads = Payloads(database)
+        #: The last answer of ``last_position``: up to there nothing can come any more.
+        self._complete = 0
 
     def read(self, stream: str, after: int, upto: int | None, limit: int | None, backwards: bool, payloads: bool = True) -> Iterator[StoredEvent]:
         chunks = self._walk(_EVENTS[backwards, payloads], stream, after, upto, limit)
@@ -127,8 +129,7 @@ class Reader:
     def read_all(
         self, after: int, upto: int | None, types: Iterable[str], categories: Iterable[str], limit: int | None, payloads: bool = True
     ) -> Iterator[StoredEvent]:
-        complete = self.last_position()
-        end = complete if upto is None else min(upto, complete)
+        end = upto if upto is not None and upto <= self._complete else min(self.last_position(), _NO_END if upto is None else upto)
         filters, values = "", []
         for column, wanted in (("e.type", list(dict.fromkeys(types))), ("s.category", list(dict.fromkeys(categories)))):
             if wanted:
@@ -142,7 +143,9 @@ class Reader:
         return int(found[0][0]) if found else EMPTY
 
     def last_position(self) -> int:
-        return int(self._database.rows(statement("last_position"))[0][0])
+        last = int(self._database.rows(statement("last_position"))[0][0])
+        self._complete = last
+        return last
 
     def streams(self, prefix: str = "") -> Iterator[str]:
         if not is_storable(prefix):
@@ -193,10 +196,16 @@ class Reader:
 
     def _filtered(self, filters: str, values: list[Any], after: int, end: int, limit: int | None, payloads: bool) -> Iterator[list[Any]]:
         sql = _selected("read_all_filtered", payloads).replace(":filters", filters)
+        window = _selected("read_window", payloads).replace(":filters", filters)
         pace = _Pace(_DATA_IN_EVENT, limit)
         while after < end:
-            found = self._database.rows(statement("find_edge"), (after, end, _WINDOW - 1))
-            edge = found[0][0] if found else end
+            size = pace.size
+            rows = self._database.rows(window, (after, end, _WINDOW, size, *values))
+            edge, rows = rows[0][-1], [row[:-1] for row in rows if row[0] is not None]
+            if rows:
+                yield from self._payloads.of_log(rows, _DATA_IN_EVENT) if payloads else (rows,)
+                pace.saw(rows)
+            after = edge if len(rows) < size else rows[-1][0]
             while after < edge:
                 size = pace.size
                 rows = self._database.rows(sql, (after, edge, _WINDOW, size, *values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 
 import pytest
@@ -30,8 +31,9 @@ def test_an_intent_that_a_person_puts_forward_is_tried_again_at_once_by_the_effe
         def until() -> bool:
             nonlocal asked
             if not asked and standing(outside.log, "x").status == "POSTPONED":
-                asked = True
-                retry(outside.log, "x", by="ada")
+                with contextlib.suppress(RequestRefused):  # the effector has yet to let go of the key, in the loop that waits here
+                    retry(outside.log, "x", by="ada", patience=0.0)
+                    asked = True
             return outside.statuses() != []
 
         outside.serve(until=until)

@@ -116,8 +116,8 @@ def test_an_intent_that_cannot_be_read_stops_its_own_key_and_nothing_else():
             effector, committer = serving(outside)
             running = asyncio.create_task(effector.run())
             await until(lambda: outside.statuses() == ["OK", "OK"])
-            assert effector._outbox is not None
-            assert ["a-bad"] == list(effector._outbox.blocked)
+            assert effector._following.outbox is not None
+            assert ["a-bad"] == list(effector._following.outbox.blocked)
             await stopped(effector, committer, running)
 
         asyncio.run(run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -92,10 +91,9 @@ def saves_its_checkpoint_before_the_outcome() -> None:
     go_round = Effector._round
 
     async def going_round(self: Effector) -> None:
-        outbox = await self._drain()
-        if outbox.cursor > self._saved:
-            self._saved = outbox.cursor
-            await asyncio.to_thread(self._log.checkpoints.save, self._checkpoint_name, outbox.cursor)
+        outbox = await self._following.drain()
+        if outbox.cursor > self._following.saved:
+            await self._following.save(outbox.cursor)
         await go_round(self)
 
     setattr(Effector, "_round", going_round)  # noqa: B010

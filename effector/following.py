@@ -1,0 +1,96 @@
+"""The outbox of one log, kept up with: by the log's tail, and by the streams themselves where the tail may not show yet what was done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ..agents.leasing import in_thread
+from ..agents.queues import EFFECTS
+from ..eventlog.clock import Micros
+from ..eventlog.codec import Codec
+from ..eventlog.errors import LogError
+from ..eventlog.events import StoredEvent
+from ..eventlog.log import EventLog
+from .ahead import Ahead, ahead_of_tail
+from .outbox import TYPES, Outbox
+
+_HELPING: Final = 1000
+"""Events read from the tail at once."""
+
+
+class Following:
+    """Reads; belongs to one event loop. ``checkpoint``: the name under which is remembered how far everything is settled."""
+
+    def __init__(self, codec: Codec, log: EventLog, categories: tuple[str, ...], checkpoint: str) -> None:
+        self._codec, self._log, self._categories, self._name = codec, log, categories, checkpoint
+        self._draining = asyncio.Lock()
+        #: ``None`` until the tail was first read.
+        self.outbox: Outbox | None = None
+        #: The checkpoint as it is stored.
+        self.saved = 0
+
+    async def drain(self) -> Outbox:
+        """Take in everything the log has now."""
+        async with self._draining:
+            if self.outbox is None:
+                after = await in_thread(lambda: self._log.checkpoints.load(self._name))
+                self.outbox, self.saved = Outbox(self._codec, after), after
+            outbox = self.outbox
+
+            def read() -> tuple[int, list[tuple[StoredEvent, Any]]]:
+                last = self._log.last_position()
+                if last <= outbox.cursor:
+                    return last, []
+                return last, [
+                    (event, outbox.read(event))
+                    for event in self._log.read_all(after=outbox.cursor, upto=last, types=TYPES, categories=self._categories, limit=_HELPING)
+                ]
+
+            while True:
+                last, events = await in_thread(read)
+                for event, fact in events:
+                    outbox.take(event, fact)
+                if len(events) < _HELPING:
+                    break
+            outbox.cursor = max(outbox.cursor, last)
+            return outbox
+
+    async def look_ahead(self, streams: Iterable[str]) -> None:
+        """What was done to the intents of these streams that the tail may not show yet (see ``Outbox.learn``), in one visit."""
+        outbox = self.outbox
+        assert outbox is not None
+        after = outbox.seen(streams)
+        self._learn(outbox, await in_thread(lambda: ahead_of_tail(self._log, outbox, after)))
+
+    async def acquire(self, streams: Sequence[str], owner: str, now: Micros, until: Micros) -> tuple[dict[str, int], LogError | None]:
+        """Lease these streams, and look ahead on those that were free, in one visit: their tokens by name.
+
+        A lease that was taken stands even when looking failed then; why it failed is given, and what the last owner did is
+        not known. A stream tells all that was done to its intents, whatever the tail shows, so the tail need not be read again.
+        """
+        outbox = self.outbox
+        assert outbox is not None
+        after = outbox.seen(streams)
+
+        def visit() -> tuple[dict[str, int], Ahead, LogError | None]:
+            tokens = self._log.schedule.acquire(EFFECTS, streams, owner, now=now, until=until)
+            try:
+                return tokens, ahead_of_tail(self._log, outbox, {stream: seen for stream, seen in after.items() if stream in tokens}), None
+            except LogError as problem:
+                return tokens, {}, problem
+
+        tokens, told, problem = await in_thread(visit)
+        self._learn(outbox, told)
+        return tokens, problem
+
+    async def save(self, position: int) -> None:
+        """Remember that everything up to ``position`` is settled."""
+        await in_thread(lambda: self._log.checkpoints.save(self._name, position))
+        self.saved = position
+
+    @staticmethod
+    def _learn(outbox: Outbox, told: Ahead) -> None:
+        for stream, events in told.items():
+            outbox.learn(stream, events)
