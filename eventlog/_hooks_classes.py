@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
-from cattrs import AttributeValidationNote, ClassValidationError, Converter
+from cattrs import AttributeValidationNote, BaseConverter, ClassValidationError
 from cattrs.gen import make_dict_structure_fn_from_attrs, make_dict_unstructure_fn_from_attrs
 
 from ._shapes import Encode, Refused, Shape, label_of, located, mismatch
@@ -62,7 +62,21 @@ def class_shape(cls: type, shape_of: Callable[[Any], Shape]) -> Shape:
         except Refused as fault:
             raise fault.inside(f".{name}") from None
     label = label_of(cls)
-    unstructure, structure = _generate(cls, shapes)
+    unstructure: Encode
+    structure: Callable[[Any, Any], Any]
+
+    # Written when first used: a registry knows many classes, a process meets few of them, and most of those are read by msgspec.
+    def first_out(value: Any) -> Any:
+        nonlocal unstructure
+        unstructure = _unstructuring(cls, shapes)
+        return unstructure(value)
+
+    def first_in(tree: Any, kind: Any) -> Any:
+        nonlocal structure
+        structure = _structuring(cls, shapes)
+        return structure(tree, kind)
+
+    unstructure, structure = first_out, first_in
 
     def encode(value: Any) -> Any:
         if type(value) is not cls:
@@ -90,20 +104,24 @@ def class_shape(cls: type, shape_of: Callable[[Any], Shape]) -> Shape:
     )
 
 
-def _generate(cls: type, shapes: dict[str, Shape]) -> tuple[Encode, Callable[[Any, Any], Any]]:
+def _unstructuring(cls: type, shapes: dict[str, Shape]) -> Encode:
     """cattrs finds a field's hook by the field's type, so each field gets a type of its own for the occasion."""
-    converter = Converter(detailed_validation=True)
-    fields: list[attrs.Attribute[Any]] = []
-    for field in attrs.fields(cls):
-        token = type(f"_{field.name}", (), {})
-        shape = shapes[field.name]
-        converter.register_unstructure_hook(token, shape.encoder(f".{field.name}"))
-        converter.register_structure_hook(token, shape.decode)
-        fields.append(field.evolve(type=token))
-    return (
-        make_dict_unstructure_fn_from_attrs(fields, cls, converter, _cattrs_use_linecache=False),
-        make_dict_structure_fn_from_attrs(fields, cls, converter, _cattrs_use_linecache=False),
-    )
+    converter, fields = _apart(cls)
+    for field in fields:
+        converter.register_unstructure_hook(field.type, shapes[field.name].encoder(f".{field.name}"))
+    return make_dict_unstructure_fn_from_attrs(fields, cls, converter, _cattrs_use_linecache=False)
+
+
+def _structuring(cls: type, shapes: dict[str, Shape]) -> Callable[[Any, Any], Any]:
+    """The way back, in the same manner."""
+    converter, fields = _apart(cls)
+    for field in fields:
+        converter.register_structure_hook(field.type, shapes[field.name].decode)
+    return make_dict_structure_fn_from_attrs(fields, cls, converter, _cattrs_use_linecache=False)
+
+
+def _apart(cls: type) -> tuple[BaseConverter, list[attrs.Attribute[Any]]]:
+    return BaseConverter(detailed_validation=True), [field.evolve(type=type(f"_{field.name}", (), {})) for field in attrs.fields(cls)]
 
 
 def _first_fault(group: ClassValidationError, label: str) -> Refused:
