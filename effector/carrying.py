@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ..agents.committer import Committer
+from ..agents.intents import REJECTED
 from ..agents.queues import TURNS
 from ..agents.signing import Verifier
 from ..agents.tools import Tool, ToolSet
@@ -150,8 +151,7 @@ class Carrying:
         try:
             await self._append(claim, pending, event, (Wake(TURNS, self._clock(), sooner=True),), hand_back=hand_back, beside=beside)
         except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
-            self._counts.refused += 1
-            self._watching.refused(pending, outcome)
+            self.refuse(pending, outcome)
             return False
         self._counts.settled += 1
         self._counts.by_status[outcome.status] = self._counts.by_status.get(outcome.status, 0) + 1
@@ -186,6 +186,11 @@ class Carrying:
             self.lose(claim, pending)
         if isinstance(outcome, LogError):
             raise outcome
+
+    def refuse(self, pending: Pending, outcome: phases.Outcome | None = None) -> None:
+        """What was to be said of ``pending``, or begun, came after its outcome."""
+        self._counts.refused += 1
+        self._watching.refused(pending, outcome or phases.Outcome(REJECTED))
 
     def lose(self, claim: Claim, pending: Pending | None) -> None:
         """The claim is somebody else's; an append or the renewal heard of it first, and it counts once."""

@@ -245,7 +245,9 @@ class Effector:
                 except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
                     await self._following.look_ahead([claim.name])
                     if outbox.first(claim.name) is pending:
-                        raise
+                        if not await self._following.over_before(pending):
+                            raise
+                        self._carrying.refuse(pending)
                     handed_back = True
                     continue
                 finally:

@@ -14,7 +14,7 @@ from ..eventlog.errors import LogError
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from .ahead import Ahead, ahead_of_tail
-from .outbox import TYPES, Outbox
+from .outbox import TYPES, Outbox, Pending
 
 _HELPING: Final = 1000
 """Events read from the tail at once."""
@@ -63,6 +63,22 @@ class Following:
         assert outbox is not None
         after = outbox.seen(streams)
         self._learn(outbox, await in_thread(lambda: ahead_of_tail(self._log, outbox, after)))
+
+    async def over_before(self, pending: Pending) -> bool:
+        """Whether the stream holds an outcome of this intent although it was staged after that: somebody has written its staging again.
+
+        It is taken as settled then, and nothing is recorded of it (S-6.2). Asked when an attempt was refused, which is rare.
+        """
+
+        def find() -> bool:
+            told = (self._codec.decode_stored(each) for each in self._log.read(pending.stream) if each.type == "intent.settled")
+            return any(fact.intent_id == pending.intent.intent_id for fact in told)
+
+        if not await in_thread(find):
+            return False
+        if self.outbox is not None:
+            self.outbox.settled(pending.stream, pending.intent.intent_id)
+        return True
 
     async def acquire(self, streams: Sequence[str], owner: str, now: Micros, until: Micros) -> tuple[dict[str, int], LogError | None]:
         """Lease these streams, and look ahead on those that were free, in one visit: their tokens by name.
