@@ -39,6 +39,7 @@ def shell(stream: str | None, front: str | None, url: str, app: str | None) -> i
     editor: pip install 'intentlog[shell]'.
     """
     from ..agents.loading import load_app
+    from .shell.looking import greeting
     from .shell.printing import Screen
     from .shell.remembering import Memory, state_folder
     from .shell.session import Session
@@ -53,6 +54,7 @@ def shell(stream: str | None, front: str | None, url: str, app: str | None) -> i
         screen = Screen()
         session = Session(log, url, known, app or "", COMMANDS, width=screen.width, opened=memory.remember)
         _begin(session, log, stream or memory.last_stream(), named=bool(stream))
+        screen.show(greeting(session))
         return int(_front(front).run(session, screen, memory))
 
 

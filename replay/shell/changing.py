@@ -55,15 +55,17 @@ def _replaced(session: Session, loaded: Loaded | None) -> Answer:
     """Put the code in force; should it not fold this history, the code before stays."""
     session.walk  # noqa: B018 - a stream must be open
     before, rows = as_fields(session.walk.tree["state"]), _rows(session)
-    kept = session.loaded, session.app_spec
+    kept, at = session.loaded, session.at
     session.loaded = loaded
     try:
-        session.fold_again()
+        session.open(session.stream, at)
+        if session.at < at and session.walk.broken is not None:
+            raise session.walk.broken
     except Exception:
-        session.loaded = kept[0]
-        session.fold_again()
+        session.loaded = kept
+        session.open(session.stream, at)
         raise
-    named = f"{loaded.path}:{loaded.name}" if loaded is not None else session.app_spec or "no code"
+    named = f"{loaded.path.name}:{loaded.name}" if loaded is not None else session.app_spec or "the app"
     parts: list[Any] = [remark(f"{named} folds now")]
     if loaded is not None and loaded.projection is not None:
         changes = diff(rows, _rows(session))

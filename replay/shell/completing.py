@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 import click
 
+from ...agents.errors import AgentError
 from ...eventlog.errors import LogError
 from ..paths import paths_of
 from .names import LIVE
@@ -45,7 +46,7 @@ def complete(session: Session, text: str) -> list[Completion]:
                 break
             found.append(each)
         return found
-    except (LogError, click.ClickException, OSError):
+    except (LogError, AgentError, click.ClickException, OSError):
         return []
 
 
@@ -95,6 +96,8 @@ def _token(rest: str) -> str:
 
 def _types(session: Session) -> list[str]:
     """Event types that the code knows, and their classes' names."""
+    if not session.stream:
+        return []
     app = session.folding(session.stream.partition("-")[0])
     entries = list(app.registry)
     return sorted({entry.name for entry in entries}) + sorted({entry.cls.__name__ for entry in entries})

@@ -40,11 +40,14 @@ def run(session: Session, screen: Screen, memory: Memory) -> int:
     config.HistoryAccessor.enabled = history is not None
     if history is not None:
         config.HistoryManager.hist_file = str(history)
-    shell = TerminalInteractiveShell(config=config, user_ns=session.namespace)
+    shell = TerminalInteractiveShell.instance(config=config, user_ns=session.namespace)
     session.namespace = shell.user_ns
     _connect(shell, session, screen)
     mainloop: Callable[[], None] = shell.mainloop
-    mainloop()
+    try:
+        mainloop()
+    finally:
+        TerminalInteractiveShell.clear_instance()
     return OK
 
 

@@ -7,18 +7,35 @@ from typing import Any, Final
 import click
 
 from ...eventlog.console import FOUND, MOST, OK
+from ...eventlog.masking import masked_url
 from ...eventlog.printing import plain
 from ..diff import diff
 from ..fold import parse_at, version_at
 from ..paths import ABSENT, look, parse_path, path_text
+from ..reports import counted
 from .answers import Answer, answer
 from .lines import number_of, words_of
+from .moving import here
 from .rendering import change_line, event_whole, fitting, remark, story_lines, tree
 from .session import Session
 from .values import Value
 
 _AROUND: Final = 6
+_SOME: Final = 3
 _MOST_CHANGES: Final = 60
+
+
+def greeting(session: Session) -> Answer:
+    """What a session begins with: what is open, and where the way on is told."""
+    where = masked_url(session.url)
+    if not session.stream:
+        names = session.streams()
+        some = ", ".join(names[:_SOME]) + (" …" if len(names) > _SOME else "")
+        return answer(remark(f"{where}: {f'open one of its streams: {some}' if names else 'it has no streams'}   help"))
+    parts: list[Any] = [remark(f"{counted(session.walk.head + 1, 'event')} of {session.stream} in {where}   help")]
+    if session.walk.broken is not None:
+        parts += here(session)
+    return Answer(tuple(parts))
 
 
 def state(session: Session, rest: str) -> Answer:
@@ -45,7 +62,7 @@ def _no_state(session: Session) -> str:
 
 def event(session: Session, rest: str) -> Answer:
     """Everything about the event at the cursor, or at version N."""
-    version = session.at if not rest else version_at(session.log, session.stream, parse_at(rest))
+    version = max(session.at, 0) if not rest else version_at(session.log, session.stream, parse_at(rest))
     line = session.line(version)
     stored = line.stored
     causes = {

@@ -17,7 +17,7 @@ from ..paths import look, parse_path, path_text
 from ..trees import EventTree
 from .answers import Answer, answer
 from .lines import number_of, unquoted
-from .rendering import change_line, event_line, fitting, remark, watch_line
+from .rendering import change_line, event_line, fitting, remark, watch_line, wrong
 from .session import Break, Session
 from .values import brief
 
@@ -30,7 +30,7 @@ def arrived(session: Session, before: dict[str, Any], *, of_all: bool = False) -
     """The event at the cursor, what it changed, and the watches. ``before`` is the tree where the cursor came from."""
     session.turn = None
     after = session.walk.tree
-    parts: list[Any] = [event_line(session.line(session.at), marked=True)]
+    parts: list[Any] = [*here(session)]
     changes = diff({"state": before["state"]}, {"state": after["state"]})
     parts += [change_line(each, indent=8) for each in changes[:_MOST_CHANGES]]
     if len(changes) > _MOST_CHANGES:
@@ -39,6 +39,15 @@ def arrived(session: Session, before: dict[str, Any], *, of_all: bool = False) -
         was, now = look(before, path), look(after, path)
         if not any(each.path == path for each in changes[:_MOST_CHANGES]):
             parts.append(watch_line(name, was, now))
+    return tuple(parts)
+
+
+def here(session: Session) -> tuple[Any, ...]:
+    """The event at the cursor; and why the history goes no further, where it cannot be folded."""
+    walk = session.walk
+    parts: list[Any] = [event_line(session.line(session.at), marked=True) if session.at >= 0 else remark("before the first event")]
+    if walk.broken is not None and session.at == walk.last:
+        parts.append(wrong(f"It cannot be folded beyond this: {walk.broken} See it as it lies there: raw {walk.last + 1}"))
     return tuple(parts)
 
 
@@ -53,7 +62,7 @@ def open_stream(session: Session, rest: str) -> Answer:
     if not rest:
         raise click.UsageError("Name the stream: open accounts-acct-42")
     session.open(check_stream(rest.strip()))
-    return Answer((event_line(session.line(session.at), marked=True),))
+    return Answer(here(session))
 
 
 def next_event(session: Session, rest: str) -> Answer:
@@ -67,7 +76,7 @@ def next_event(session: Session, rest: str) -> Answer:
         session.fold_again()
     if session.at >= session.walk.head:
         return Answer((remark(f"this is the end: {session.stream} has no version after {session.at}"),), FOUND)
-    target = min(session.at + count, session.walk.head)
+    target = min(session.at + count, max(session.walk.last, session.at + 1))
     return _moved(session, lambda: session.walk.goto(target))
 
 
@@ -86,7 +95,7 @@ def back(session: Session, rest: str) -> Answer:
         found = _going(session, lambda: walk.next_of_type(rest, backwards=True))
         return found or Answer((remark(f"no {rest} before version {session.at}"),), FOUND)
     count = number_of(rest, default=1, most=MOST)
-    if session.at <= 0:
+    if session.at <= min(0, walk.last):
         return Answer((remark(f"this is the beginning of {session.stream}"),), FOUND)
     return _moved(session, lambda: walk.goto(max(session.at - count, 0)))
 
@@ -98,7 +107,7 @@ def goto(session: Session, rest: str) -> Answer:
     if rest in ("end", "head", "last"):
         if session.grown():
             session.fold_again()
-        return _moved(session, lambda: session.walk.goto(session.walk.head))
+        return _moved(session, lambda: session.walk.goto(session.walk.last))
     target = 0 if rest in ("start", "first") else version_at(session.log, session.stream, parse_at(rest))
     if target > session.walk.head:
         session.fold_again()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from shutil import get_terminal_size
@@ -51,7 +52,11 @@ class Screen:
         return max(get_terminal_size((_PIPE, 24)).columns, _NARROWEST)
 
     def show(self, answer: Answer) -> None:
-        """Print an answer's parts."""
+        """Print an answer's parts; ^C ends the printing, and no more."""
+        with contextlib.suppress(KeyboardInterrupt):
+            self._show(answer)
+
+    def _show(self, answer: Answer) -> None:
         if not answer.parts:
             return
         console = self._console()

@@ -5,6 +5,7 @@ Whatever was recorded goes through ``one_line`` or ``repr``, so that no recorded
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,9 +29,10 @@ def fitting(text: Text) -> Text:
     return text
 
 
-def remark(text: str) -> Text:
+def remark(text: str, *, wraps: bool = False) -> Text:
     """A line that is not the answer itself."""
-    return fitting(Text(one_line(text), style="dim"))
+    said = Text(one_line(text), style="dim")
+    return said if wraps else fitting(said)
 
 
 def wrong(text: str) -> Text:
@@ -111,6 +113,7 @@ def tree(shown: Mapping[str, Any]) -> Iterator[Any]:
         yield remark(f"  … and {len(shown) - _MOST_CHILDREN:,} more")
 
 
+_ID: Final = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SIGNS: Final = {ChangeKind.ADDED: ("+", "green"), ChangeKind.REMOVED: ("-", "red"), ChangeKind.CHANGED: ("~", "yellow")}
 
 
@@ -119,7 +122,7 @@ def change_line(change: Change, *, root: Path = (), indent: int = 2) -> Text:
     sign, colour = _SIGNS[change.kind]
     text = Text(" " * indent)
     text.append(f"{sign} ", style=f"bold {colour}")
-    text.append(f"{one_line(path_text((*root, *_shown_path(change))), 60)}  ", style="cyan")
+    text.append(f"{_short(path_text((*root, *_shown_path(change))))}  ", style="cyan")
     if change.kind is not ChangeKind.ADDED:
         text.append(brief(change.before), style="red" if change.kind is ChangeKind.REMOVED else "")
     if change.kind is ChangeKind.CHANGED:
@@ -127,6 +130,11 @@ def change_line(change: Change, *, root: Path = (), indent: int = 2) -> Text:
     if change.kind is not ChangeKind.REMOVED:
         text.append(brief(change.after), style="green")
     return fitting(text)
+
+
+def _short(path: str) -> str:
+    """Ids of intents by their beginning, which a path may name them by."""
+    return one_line(_ID.sub(r"\1…", path), 60)
 
 
 def _shown_path(change: Change) -> Path:
@@ -140,7 +148,7 @@ def watch_line(name: str, was: Any, now: Any, *, indent: int = 8) -> Text:
     """A watched part of the state: what it is, and what it was when that is something else."""
     text = Text(" " * indent)
     text.append("◆ ", style="bold magenta")
-    text.append(f"{one_line(name, 60)}  ", style="cyan")
+    text.append(f"{_short(name)}  ", style="cyan")
     if was != now:
         text.append(brief(was))
         text.append(" → ", style="dim")

@@ -54,13 +54,13 @@ def _acting(session: Session) -> App:
 def _verdict(turn: Turn, width: int) -> list[Any]:
     versions = f"version {turn.first}" if turn.first == turn.last else f"versions {turn.first} to {turn.last}"
     if turn.replayed is None:
-        return [remark(f"a turn that was not committed, {versions}: {turn.stops}")]
+        return [remark(f"a turn that was not committed, {versions}: {turn.stops}", wraps=True)]
     match turn.replayed.verdict:
         case Verdict.DIVERGED if turn.replayed.divergence is not None:
             return [Text.from_ansi(line) for line in divergence_lines(turn.replayed.divergence, width=width)]
         case Verdict.CANNOT:
             return [wrong(f"it cannot be run again: {turn.replayed.reason}")]
-    notes = [remark(f"  note: {each}") for each in turn.replayed.notes]
+    notes = [remark(f"  note: {each}", wraps=True) for each in turn.replayed.notes]
     return [fitting(Text.assemble(f"{versions}: ", ("same", "bold green"), " as recorded")), *notes]
 
 

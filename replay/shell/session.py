@@ -15,6 +15,7 @@ import attrs
 import click
 
 from ...agents.app import App
+from ...agents.errors import AgentError
 from ...agents.streams import StreamState
 from ...eventlog.console import COULD_NOT, USAGE, exit_code_of, explain
 from ...eventlog.errors import LogError
@@ -181,7 +182,7 @@ class Session:
         return {
             "st": lambda: walk.state.state,
             "run": lambda: walk.state.run,
-            "ev": lambda: self.event(self.at),
+            "ev": lambda: self.event(self.at) if self.at >= 0 else None,
             "prev": lambda: self.folded_at(max(self.at - 1, -1)).state,
             "log": lambda: History(self.stream, walk.head + 1, self.event),
             "view": self.view,
@@ -207,7 +208,7 @@ class Session:
                     return self.evaluate(line.text)
                 case _:
                     return answer()
-        except (LogError, click.ClickException) as problem:
+        except (LogError, AgentError, click.ClickException) as problem:
             return Answer((wrong(_short(explain(problem))),), exit_code_of(problem))
         except RecursionError:
             return Answer((wrong("That goes too deep to be looked at here."),), COULD_NOT)
@@ -224,6 +225,8 @@ class Session:
                 exec(code, self.namespace)  # noqa: S102 - a person's own code in that person's terminal
                 return answer()
             found = eval(code, self.namespace)  # noqa: S307 - the same
+        except SystemExit:
+            return Answer(over=True)
         except Exception as problem:  # a person's own code
             return Answer((wrong(f"{type(problem).__name__}: {problem}"),), COULD_NOT)
         self.namespace["_"] = found

@@ -56,7 +56,7 @@ def _help(session: Session, rest: str) -> Answer:
     parts: list[object] = []
     for title, part in PARTS.items():
         parts += [remark(title), *usages([(each.usage, each.says) for each in part.values()], width=width)]
-    parts.append(remark(f"Anything else is Python, over {', '.join(LIVE)}"))
+    parts.append(remark(f"Anything else is Python over {' '.join(LIVE)}"))
     return Answer(tuple(parts))
 
 
@@ -74,7 +74,7 @@ PARTS: Final[dict[str, dict[str, Entry]]] = {
         "prev": Entry("prev [PATH]", "the state before this event", previous, "paths"),
         "ev": Entry("ev [N]", "this event, whole", event),
         "log": Entry("log [N|all]", "the story around here", history, "words"),
-        "diff": Entry("diff [A] [B] [PATH]", "what this event changed; or from A to here, or to B", difference, "paths"),
+        "diff": Entry("diff [A] [B] [PATH]", "what this event changed; or from A to here, to B", difference, "paths"),
         "why": Entry("why PATH", "the event that last changed it, and its causes", through("why"), "paths"),
         "watch": Entry("watch [PATH|off]", "show a part of the state after each move", watch, "paths"),
         "break": Entry("break [EXPR|off [N]]", "stop until where it begins to hold", set_break, "expressions"),
