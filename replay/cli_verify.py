@@ -108,10 +108,8 @@ def _compared(log: EventLog, file: Any, streams: list[str]) -> Iterator[StreamRe
             if at is not None:
                 report = StreamReport(sealed.stream)
                 head = log.head(sealed.stream)
-                gone = (
-                    f"the stream ended at version {sealed.version} then, and ends at {head} now" if at > head else "it, or what stands before it, was changed"
-                )
-                report.fault(FaultKind.CHAIN, at, f"{gone}. The first event that is not what it was has version {at}.")
+                was = f"the stream ended at version {sealed.version} then, and ends at {head} now" if at > head else "an event was changed, taken out or put in"
+                report.fault(FaultKind.CHAIN, at, f"{was}. The first that is not what it was has version {at}.")
                 yield report
     except (BrokenChain, UnicodeDecodeError) as problem:
         raise click.UsageError(str(problem)) from problem
