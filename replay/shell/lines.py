@@ -16,7 +16,7 @@ import attrs
 import click
 
 _WORD: Final = re.compile(r"\s*(?P<word>[a-z][a-z-]*)(?:\s+(?P<rest>\S.*?))?\s*\Z", re.DOTALL)
-_GOES_ON: Final = re.compile(r"[=.,;:)\]}]|[-+*/%@&|^<>!]=?(?:\s|\Z)|[<>*/]{2}|[<>!=]=|(?:in|is|and|or|if|for|not\s+in)\b")
+_GOES_ON: Final = re.compile(r"[=.,;:)\]}]|[-+*/%@&|^<>!]=?(?:\s|\Z)|[<>*/]{2}|[<>!=]=|(?:in|is|and|or|if|for|not\s+in)\s")
 _OPENS: Final = re.compile(r"[(\[]")
 _ASSIGNS: Final = re.compile(r"(?:[-+*/%@&|^]|\*\*|//|<<|>>)?=(?!=)|[.,]")
 #: Commands whose rest is an expression, and may begin with nearly anything.

@@ -218,7 +218,8 @@ class Session:
         try:
             code, is_expression = compiled(text)
         except (SyntaxError, ValueError, OverflowError) as problem:
-            return Answer((wrong(f"{self._guess(text)}{type(problem).__name__}: {getattr(problem, 'msg', problem)}"),), USAGE)
+            said = self._no_command(text) or f"{type(problem).__name__}: {getattr(problem, 'msg', problem)}"
+            return Answer((wrong(said),), USAGE)
         bind(self.namespace, names_in(code), self.live())
         try:
             if not is_expression:
@@ -232,13 +233,19 @@ class Session:
         self.namespace["_"] = found
         return answer() if found is None else answer(found if hasattr(found, "__rich_console__") else Value(found))
 
-    def _guess(self, text: str) -> str:
-        """For a line that is no Python and begins with no command: the command it may have meant."""
+    def _no_command(self, text: str) -> str:
+        """For a line that is no Python: which command it may have meant; empty when it looks like none."""
         from difflib import get_close_matches
 
-        first = text.split(maxsplit=1)[0]
-        close = get_close_matches(first, self.commands, n=1, cutoff=0.7) if first not in self.commands else []
-        return f"There is no command {one_line(first, 40)!r}; did you mean {close[0]!r}? As Python it is a " if close else ""
+        from ...eventlog.cli import found
+
+        first, *rest = text.split(maxsplit=1)
+        if first in self.commands:
+            return ""
+        if first in found():
+            return f"The shell only reads. Outside of it: eventlog {first} {''.join(rest).strip()}".rstrip()
+        close = get_close_matches(first, self.commands, n=1, cutoff=0.7)
+        return f"There is no command {one_line(first, 40)!r}; did you mean {close[0]!r}?" if close else ""
 
 
 def _short(text: str) -> str:

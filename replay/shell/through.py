@@ -52,6 +52,8 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 _ONE_STREAM: Final = frozenset({"show", "state", "why", "bisect", "raw", "fork"})
 #: The rest of the line is one expression.
 _WHOLE: Final = frozenset({"bisect"})
+#: Parameters that say which streams are meant.
+_CHOOSING: Final = ("streams", "everything", "category", "since", "bundle")
 
 
 def through(name: str) -> Callable[[Session, str], Answer]:
@@ -83,11 +85,13 @@ def _run(session: Session, name: str, rest: str) -> Answer:
 
 
 def _words(session: Session, name: str, rest: str) -> list[str]:
-    if name in _WHOLE and rest and " --" not in rest and not rest.startswith("-"):
-        text = unquoted(rest)
-        parse_expression(text)
-        return [text]
-    return words_of(rest)
+    """The words behind a command; an expression is one of them, quoted or not, and options come behind it."""
+    if name not in _WHOLE or rest.startswith("-") or not rest:
+        return words_of(rest)
+    text, dashes, options = rest.partition(" --")
+    text = unquoted(text.strip())
+    parse_expression(text)
+    return [text, *words_of(dashes.strip() + options)]
 
 
 def _part_of(command: click.Group, name: str, words: list[str], path: str) -> tuple[click.Command, list[str], str]:
@@ -107,7 +111,7 @@ def _filled(session: Session, name: str, command: click.Command, words: list[str
     if "--help" in words or "-h" in words:
         return words
     if "stream" in wanted and session.stream:
-        words = _with_stream(session, name, words)
+        words = _with_stream(session, name, command, words)
     if "at" in wanted and session.stream and not any(word == "--at" or word.startswith("--at=") for word in words):
         words = [*words, "--at", str(session.at)]
     if "version" in wanted and session.stream and not [word for word in words[1:] if not word.startswith("-")]:
@@ -122,21 +126,16 @@ def _filled(session: Session, name: str, command: click.Command, words: list[str
     return words
 
 
-def _with_stream(session: Session, name: str, words: list[str]) -> list[str]:
+def _with_stream(session: Session, name: str, command: click.Command, words: list[str]) -> list[str]:
     """The open stream in front, unless streams are named or everything is asked for."""
     if name in _ONE_STREAM:
         named = bool(words) and words[0].startswith(_beginning(session))
         return words if named else [session.stream, *words]
     if name == "verify" and words[:1] == ["all"]:
         return words[1:]
-    if any(word in ("--all", "--category", "--since", "--bundle") or word.startswith(("--category=", "--since=", "--bundle=")) for word in words):
-        return words
-    given = [word for word in words if not word.startswith("-")]
-    return words if given and name != "bundle" else _stream_unless_named(session, words)
-
-
-def _stream_unless_named(session: Session, words: list[str]) -> list[str]:
-    return words if words and not words[0].startswith("-") else [session.stream, *words]
+    with command.make_context(name, list(words), resilient_parsing=True) as context:
+        chosen = [context.params.get(each) for each in _CHOOSING]
+    return words if any(chosen) else [session.stream, *words]
 
 
 def _beginning(session: Session) -> str:

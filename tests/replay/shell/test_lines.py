@@ -18,6 +18,8 @@ TYPED = {
     "until -st.cents < 0": Command("until", "-st.cents < 0"),
     "break [x for x in st.orders]": Command("break", "[x for x in st.orders]"),
     "log -n 3": Command("log", "-n 3"),
+    "trace in-1": Command("trace", "in-1"),
+    "search is": Command("search", "is"),
     "dead-letters": Command("dead-letters"),
     "bundle -o case.bundle": Command("bundle", "-o case.bundle"),
     "st": Command("st"),

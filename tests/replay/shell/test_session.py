@@ -153,8 +153,9 @@ def test_python_sees_what_stands_at_the_cursor(session, tell):
     [
         ("1 / 0", "ZeroDivisionError: division by zero\n"),
         ("nope", "NameError: name 'nope' is not defined\n"),
-        ("bakc 3", "There is no command 'bakc'; did you mean 'back'? As Python it is a SyntaxError:\ninvalid syntax\n"),
+        ("bakc 3", "There is no command 'bakc'; did you mean 'back'?\n"),
         ("goto 99", f"{STREAM} has no version 99: its versions are 0 to 21\n"),
+        ("3 +", "SyntaxError: invalid syntax\n"),
         ("goto", "Say where: goto 17, goto @1234, goto 2026-01-31T09:14:02, goto start, goto end\n"),
     ],
 )
