@@ -21,7 +21,7 @@ import attrs
 from .errors import BadExpression
 from .paths import ABSENT, child, field_names
 
-_MOST_STEPS: Final = 1_000_000
+_MOST_STEPS: Final = 250_000
 _LARGEST: Final = 10_000
 """Bits of a whole number, characters of a text, elements of a list that arithmetic may come to."""
 

@@ -112,7 +112,7 @@ def _segment(key: Any, *, first: bool = False) -> str:
 def _is_literal(key: Any) -> bool:
     if type(key) is tuple:
         return all(_is_literal(each) for each in key)
-    return type(key) in (int, bool, bytes, type(None)) or (type(key) is float and key == key and abs(key) != float("inf"))
+    return type(key) in (int, bool, str, bytes, type(None)) or (type(key) is float and key == key and abs(key) != float("inf"))
 
 
 def _text_of(key: Any) -> str:
