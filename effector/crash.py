@@ -47,6 +47,13 @@ and those that only an intent from a bus meets, beside ``claimed``, ``attempt.re
 ``acknowledged``      the bus was told that messages are done with
 ``dead_lettered``     a message is a dead letter, and not acknowledged
 ==================  ==================================================================================================
+
+and those that a question to people meets on its way to a surface:
+
+==========================  ==========================================================================================
+``approval.published``      the surface has it, no checkpoint says so
+``approvals.checkpointed``  how far it has come is durable
+==========================  ==========================================================================================
 """
 
 from __future__ import annotations
@@ -79,7 +86,9 @@ CLAIMED: Final = ("claimed", "distrusted")
 """Those between a claim and an attempt."""
 ON_BUS: Final = ("completed", "published", "acknowledged", "dead_lettered")
 """Those that only an intent from a bus meets."""
-ALL: Final = (*BOUNDARIES, *SCHEDULED, *RETRIED, *CLAIMED, *ON_BUS)
+PUBLISHING: Final = ("approval.published", "approvals.checkpointed")
+"""Those that a question to people meets on its way to a surface."""
+ALL: Final = (*BOUNDARIES, *SCHEDULED, *RETRIED, *CLAIMED, *ON_BUS, *PUBLISHING)
 
 
 def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
@@ -91,7 +100,7 @@ def crash_at(spec: str, *, die: Callable[[], None] | None = None) -> Boundary:
     Traceback (most recent call last):
     ValueError: 'tea.time' names no boundary; there are: input.offered, input.recorded, model.answered, model.journalled, \
 turn.decided, turn.appended, attempt.recorded, tool.called, settled, checkpointed, schedule.due, schedule.fired, postponed, claimed, distrusted, \
-completed, published, acknowledged, dead_lettered
+completed, published, acknowledged, dead_lettered, approval.published, approvals.checkpointed
     """
     wanted, colon, count = spec.partition(":")
     if wanted not in ALL:

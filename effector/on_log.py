@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -19,6 +19,9 @@ from .keeping import APPENDS, PARTS, Keep, Part
 from .measures import EffectorSettings
 from .neighbours import evict_dead, is_local
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .approvals.publishing import Publisher
 
 _WAIT: Final = 0.5
 """Seconds that the log is asked for news at once."""
@@ -44,7 +47,7 @@ class OnLog:
             quiet["neighbours"] = QUIET
         if not hasattr(self.log, "horizon"):
             del quiet["horizon"]
-        return quiet
+        return quiet | {"approvals": QUIET} if settings.to_webhook else quiet
 
     def engine(self, making: Making) -> LogEngine:
         committer = Committer(self.log)
@@ -68,7 +71,7 @@ class OnLog:
             watching=making.watching,
             verifier=making.verifier,
         )
-        return LogEngine(self.log, effector, committer, making)
+        return LogEngine(self.log, effector, committer, making, _publisher(self.log, making))
 
     def close(self) -> None:
         self.log.close()
@@ -82,6 +85,8 @@ class LogEngine:
     effector: Effector
     committer: Committer
     making: Making
+    #: Brings questions to a surface, if there is one.
+    publisher: Publisher | None = None
     #: Who holds the log back, from when that is told until it is over (``eventlog.postgres.watchdog.HorizonHeld``).
     _held: Any = attrs.field(default=None, init=False)
     #: Kept while its part is begun again: what was told before the server went away is to be taken back when it is there again.
@@ -98,10 +103,12 @@ class LogEngine:
     def report(self) -> dict[str, Any]:
         """What health says of the intents, and of the store: who holds the log back, ``None`` while nobody is known to."""
         held = self._held
-        return self.effector.report() | {"held_back_by": None if held is None else _holder(held) | {"text": masked(str(held))}}
+        published = self.publisher.report() if self.publisher is not None else {}
+        return self.effector.report() | published | {"held_back_by": None if held is None else _holder(held) | {"text": masked(str(held))}}
 
     def beside(self) -> Mapping[str, Part]:
-        return {"news": self.news, "neighbours": self.neighbours, "horizon": self.horizon}
+        parts = {"news": self.news, "neighbours": self.neighbours, "horizon": self.horizon}
+        return parts | {"approvals": self.publisher.run} if self.publisher is not None else parts
 
     async def run(self, keep: Keep) -> None:
         await self.effector.run(keep)
@@ -110,7 +117,7 @@ class LogEngine:
         self.effector.stop()
 
     async def idle(self) -> bool:
-        return await self.effector.idle()
+        return await self.effector.idle() and (self.publisher is None or await self.publisher.idle())
 
     def close(self) -> None:
         self.committer.close()
@@ -160,6 +167,26 @@ class LogEngine:
             await asyncio.get_running_loop().run_in_executor(None, call)
             self.making.watching.beat(name)
             await asyncio.sleep(seconds)
+
+
+def _publisher(log: EventLog, making: Making) -> Publisher | None:
+    if not making.settings.to_webhook or making.keys is None:
+        return None
+    from .approvals.opening import open_sink
+    from .approvals.publishing import Publisher
+
+    sink = open_sink(making.settings.approvals_to, making.keys, log.clock)
+    return Publisher(
+        log,
+        making.registry.codec,
+        sink,
+        owner=making.owner,
+        categories=making.registry.categories,
+        watching=making.watching,
+        lines=making.lines,
+        boundary=making.boundary,
+        poll=making.settings.poll_ms / 1000,
+    )
 
 
 def _holder(held: Any) -> dict[str, Any]:

@@ -97,7 +97,12 @@ class Settings:
         _url, LOG_SCHEME, "URL", "Where intents come from: `eventlog:`, the log's own tail; `eventlog:URL`, which names the log as well; a topic of a bus."
     )
     results_to: str = _setting(_url, LOG_SCHEME, "URL", "Where outcomes go. `eventlog:` is the stream of each intent.")
-    approvals_to: str = _setting(_url, LOG_SCHEME, "URL", "Where questions to people go. With `eventlog:` they stand on the log already.")
+    approvals_to: str = _setting(
+        _url,
+        LOG_SCHEME,
+        "URL",
+        "Where questions to people go. With `eventlog:` they stand on the log already; `webhook+https://…` gets each of them.",
+    )
     dedup: str = _setting(_url, LOG_SCHEME, "URL", "Who decides which replica carries out an intent. With `eventlog:` the log's leases and event ids do.")
     dead_letters_to: str = _setting(_url, LOG_SCHEME, "URL", "Where what cannot be taken goes.")
     consumer_group: str = _setting(_name, "effector", "NAME", "The group in which replicas share a message bus. The log needs none.")
@@ -164,10 +169,28 @@ class Settings:
             yield "intents_from", f"{named('intents_from')}: names the log {self.log_url}, while --log names {self.log}; give one of the two"
         if self.log_url.startswith("memory:"):
             yield "log", f"{named('log')}: {self.log_url} ends with the process that opened it; name a log that others can reach, for example {DEFAULT_URL}"
+        yield from self._of_webhook()
         for name, why in _LOG_ONLY.items():
             value = getattr(self, name)
-            if value not in (LOG_SCHEME, LOG_SCHEME + self.log_url):
+            if value not in (LOG_SCHEME, LOG_SCHEME + self.log_url) and not (name == "approvals_to" and self.to_webhook):
                 yield name, f"{named(name)}: {value} does not go with intents from the log, {why}; leave it out"
+
+    @property
+    def to_webhook(self) -> bool:
+        """Whether questions to people go to a webhook."""
+        return self.approvals_to.startswith("webhook+")
+
+    def _of_webhook(self) -> Iterator[tuple[str, str]]:
+        if not self.to_webhook:
+            return
+        from .approvals import InvalidWebhookUrl, parse_webhook
+
+        try:
+            parse_webhook(self.approvals_to)
+        except InvalidWebhookUrl as problem:  # the URL itself is not shown: its path may be a secret
+            yield "approvals_to", f"{named('approvals_to')}: {problem}"
+        if not self.signing_keys:
+            yield "signing_keys", f"{named('signing_keys')}: what goes to a webhook is signed, so that its receiver knows whose it is; give the keys"
 
     def _of_the_bus(self) -> Iterator[tuple[str, str]]:
         for name, example in _BUS_NEEDS.items():

@@ -87,6 +87,12 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "a log in memory": ({"log": "memory://"}, "ends with the process"),
     "no log": ({"log": "ftp://x/y"}, "No store understands"),
     "a dedup store beside the log": ({"dedup": "redis://:hunter2@r:6379"}, "redis://***@r:6379 does not go with intents from the log"),
+    "a webhook without keys": (
+        {"approvals_to": "webhook+https://chat.example/hunter2"},
+        "--signing-keys (EFFECTOR_SIGNING_KEYS): what goes to a webhook is signed",
+    ),
+    "a webhook in the open": ({"approvals_to": "webhook+http://me:hunter2@chat.example/hunter2", "signing_keys": "env:RING"}, "over the network in the open"),
+    "a webhook of another kind": ({"approvals_to": "webhook+ftp://chat.example/hunter2", "signing_keys": "env:RING"}, "it must be webhook+https://HOST/PATH"),
     "results elsewhere": ({"results_to": "kafka://b/r"}, "kafka://b/r does not go with intents from the log"),
     "a bus without a sink": (BUS | {"results_to": None}, "--results-to (EFFECTOR_RESULTS_TO): intents from a bus need it"),
     "a bus without a dedup store": (BUS | {"dedup": None}, "--dedup (EFFECTOR_DEDUP): intents from a bus need it"),
