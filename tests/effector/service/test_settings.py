@@ -89,7 +89,7 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "a dedup store beside the log": ({"dedup": "redis://:hunter2@r:6379"}, "redis://***@r:6379 does not go with intents from the log"),
     "a webhook without keys": (
         {"approvals_to": "webhook+https://chat.example/hunter2"},
-        "--signing-keys (EFFECTOR_SIGNING_KEYS): what goes to a webhook is signed",
+        "EFFECTOR_SIGNING_KEYS): what goes to a webhook is signed",
     ),
     "a webhook in the open": ({"approvals_to": "webhook+http://me:hunter2@chat.example/hunter2", "signing_keys": "env:RING"}, "over the network in the open"),
     "a webhook of another kind": ({"approvals_to": "webhook+ftp://chat.example/hunter2", "signing_keys": "env:RING"}, "it must be webhook+https://HOST/PATH"),
