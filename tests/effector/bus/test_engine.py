@@ -425,7 +425,7 @@ def test_an_error_that_may_heal_is_tried_again_on_record_and_other_keys_go_on_me
     scene.stage("k", name="behind")
     scene.stage("other", name="other")
     scene.serve(scene.effector(tools=patient(scene)))
-    said = dict((fact.intent_id, fact) for _, fact in scene.results())[name]
+    said = {fact.intent_id: fact for _, fact in scene.results()}[name]
     assert ("OK", "at last", 3) == (said.status, said.value, said.attempts)
     assert ["x", "other", "x", "x", "behind"] == scene.begun
     assert "POSTPONED" == scene.store.look(record_of(name, 2), now=system_clock()).status  # type: ignore[union-attr]

@@ -1,0 +1,143 @@
+"""What cannot be taken, or is not authentic: set aside with its bytes, and nothing else is done about it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import attrs
+import pytest
+
+from intentlog.agents import facts
+from intentlog.agents.signing import KeyRing, Verifier
+from intentlog.effector.bus import Outgoing, wire
+from intentlog.effector.bus.outlets import _LEFT
+from intentlog.eventlog.clock import SECOND, system_clock
+from tests.effector.bus.scene import CODEC, Scene, encoded, staged, until
+from tests.effector.bus.test_wire import BAD, NEWER
+
+KEYS = KeyRing({"may": b"m" * 32})
+OTHERS = KeyRing({"may": b"o" * 32})
+REQUIRE = Verifier("require", KEYS)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(partitions=1)
+
+
+@pytest.mark.parametrize("case", [*BAD, *NEWER])
+def test_what_is_no_intent_is_a_dead_letter_with_its_raw_bytes_and_the_next_message_goes_on(scene: Scene, case: str):
+    """Show 3: undecodable, truncated, oversized."""
+    bad = {**BAD, **NEWER}[case]
+    scene.publish(Outgoing(bad.key, bad.value, {"from": b"somebody"}))
+    good = scene.stage("k")
+    scene.serve()
+    (letter,) = scene.dead()
+    assert (bad.key, bad.value, b"somebody") == (letter.key, letter.value, letter.headers["from"])
+    assert (b"NewerMessage" if case in NEWER else b"BadMessage", b"0", b"0") == tuple(
+        letter.headers[f"dead-letter-{name}"] for name in ("kind", "partition", "offset")
+    )
+    assert letter.headers["dead-letter-reason"]
+    assert ({good: "OK"}, ["claimed"]) == (scene.statuses(), [each for each in scene.boundaries if each == "claimed"])
+
+
+def test_while_the_sink_of_dead_letters_is_down_nothing_is_acknowledged_and_other_keys_go_on(scene: Scene):
+    scene.down.add("dead")
+    scene.publish(Outgoing("a-bad", b"junk"))
+    good = scene.stage("k")
+
+    async def run() -> None:
+        async with scene.serving():
+            await until(lambda: scene.heard.failures.count(("dead letters", "BusUnavailable")) >= 2)
+            await until(lambda: scene.statuses() == {good: "OK"})
+            assert ({}, []) == (scene.broker.acknowledged("intents", "g"), scene.dead())
+            scene.down.clear()
+            await until(scene.done)
+
+    asyncio.run(run())
+    assert [b"junk"] == [each.value for each in scene.dead()]
+
+
+def test_a_dead_letter_that_its_sink_does_not_take_whole_is_cut_short_and_says_so(scene: Scene):
+    scene.publish(Outgoing("a-bad", b"x" * 300_000))
+    scene.broker.most_bytes = 100_000
+    scene.serve()
+    (letter,) = scene.dead()
+    assert (b"x" * _LEFT, b"300000") == (letter.value, letter.headers["dead-letter-bytes"])
+
+
+def forged() -> Outgoing:
+    return staged(keys=OTHERS)[1]
+
+
+def of_another_stream() -> Outgoing:
+    """A good signature, moved to another stream with all that it stands in."""
+    envelope = wire.read_envelope(CODEC, staged(keys=KEYS)[1].value)
+    return Outgoing("a-thief", CODEC.encode_value(attrs.evolve(envelope, stream="a-thief"), wire.Envelope))
+
+
+def altered() -> Outgoing:
+    envelope = wire.read_envelope(CODEC, staged(keys=KEYS)[1].value)
+    fact = CODEC.decode(envelope.type, envelope.schema, envelope.payload)
+    _, _, payload = CODEC.encode(attrs.evolve(fact, args={"name": "more"}))
+    return Outgoing("a-k", CODEC.encode_value(attrs.evolve(envelope, payload=payload), wire.Envelope))
+
+
+def unsigned_question() -> Outgoing:
+    return encoded(facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() + 60 * SECOND), "a-k")
+
+
+UNTRUE = {
+    "unsigned": lambda: staged()[1],
+    "forged": forged,
+    "a signature of another stream": of_another_stream,
+    "altered": altered,
+    "expired and unsigned": lambda: staged(ttl=-SECOND)[1],
+    "an unsigned question": unsigned_question,
+}
+
+
+@pytest.mark.parametrize("case", UNTRUE)
+def test_what_is_not_authentic_drives_nothing_at_all(scene: Scene, case: str):
+    """Show 3, forged: no claim, no attempt, no outcome, not even EXPIRED."""
+    message = UNTRUE[case]()
+    scene.publish(message)
+    scene.serve(scene.effector(verifier=REQUIRE))
+    (letter,) = scene.dead()
+    assert (message.key, message.value, b"Distrusted") == (letter.key, letter.value, letter.headers["dead-letter-kind"])
+    assert ([], [], [], []) == (scene.begun, scene.results(), scene.broker.messages("approvals"), scene.store.asked)
+
+
+def test_a_signed_intent_that_is_replayed_after_its_outcome_is_carried_out_once(scene: Scene):
+    """Show 3, replayed signature: the same bytes on their own stream have their outcome already."""
+    name, message = staged(keys=KEYS)
+    scene.publish(message)
+    scene.serve(scene.effector(verifier=REQUIRE))
+    scene.publish(message, message)
+    scene.serve(scene.effector(verifier=REQUIRE))
+    assert ({name: "OK"}, ["x"], 3, []) == (scene.statuses(), scene.begun, len(scene.results()), scene.dead())
+
+
+def test_permissive_takes_what_is_unsigned_and_refuses_what_is_forged(scene: Scene):
+    name, message = staged()
+    scene.publish(message, forged())
+    scene.serve(scene.effector(verifier=Verifier("permissive", KEYS)))
+    assert ({name: "OK"}, 1) == (scene.statuses(), len(scene.dead()))
+
+
+def test_another_intent_under_an_id_that_has_its_outcome_gets_nobody_elses_answer(scene: Scene):
+    name, message = staged("k", name="first")
+    scene.publish(message)
+    _, other = staged("k", intent_id=name, name="second")
+    _, stranger = staged("thief", intent_id=name, name="third")
+    scene.publish(other, stranger)
+    scene.serve()
+    assert (["first"], {name: "OK"}, 1) == (scene.begun, scene.statuses(), len(scene.results()))
+    assert [b"IntentConflict"] * 2 == [each.headers["dead-letter-kind"] for each in scene.dead()]
+
+
+def test_outcomes_are_signed_where_there_are_keys(scene: Scene):
+    scene.stage("k")
+    scene.serve(scene.effector(keys=KEYS))
+    envelope, _ = wire.decode_result(CODEC, scene.broker.messages("results")[0].value)
+    assert (None, True) == (wire.verify_result(KEYS, envelope), bool(wire.verify_result(OTHERS, envelope)))
