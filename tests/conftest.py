@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import compileall
 import fcntl
 import os
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,12 +23,21 @@ ROOT = Path(__file__).resolve().parent.parent
 CI = os.environ.get("CI", "").lower() in ("1", "true")
 #: Settings of the caller's shell that would change what the command prints, or which log it opens.
 STRAY = ("EVENTLOG_URL", "EVENTLOG_APP", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "PYTHONWARNINGS", "PYTHONPATH")
+#: By itself, and in another way.
+PYTEST_COMPILES = re.compile(r"/test_[^/]*\.py$")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Clear the stray settings before anything, child processes included, looks at them."""
+    """Clear the stray settings before anything, child processes included, looks at them; and compile what these will import.
+
+    Tests start some two thousand interpreters. Where ``PYTHONDONTWRITEBYTECODE`` is set each would compile every module anew,
+    which takes longer than all that it is started for.
+    """
     for name in STRAY:
         os.environ.pop(name, None)
+    if not hasattr(config, "workerinput"):
+        for folder in ("eventlog", "agents", "effector", "replay", "examples", "tests"):
+            compileall.compile_dir(ROOT / folder, quiet=2, rx=PYTEST_COMPILES)
 
 
 @pytest.fixture(scope="session")
