@@ -152,13 +152,13 @@ def merge(stream: str, into: str | None, dry_run: bool, yes: bool, by: str | Non
                 for line in merge_lines(planned, known, width=width()):
                     say(line)
     tree = merge_tree(planned)
-    nothing = not planned.plan.bring and not planned.plan.settle_fork
+    nothing = not planned.plan.bring and not record.live
     if not planned.plan.conflicts and not dry_run and not nothing:
         if not yes and not click.confirm("Do this?", default=False, err=True):
             raise CouldNot("nothing was written. Without a terminal to ask at, --yes says so.")
         with ExitStack() as logs:
             source = logs.enter_context(writing(target, create=False))
-            fork_side = source if target == url else None if not planned.plan.settle_fork else logs.enter_context(writing(url, create=False))
+            fork_side = source if target == url else logs.enter_context(writing(url, create=False)) if record.live else None
             tree["written"] = carry_out(planned, source, fork_side, known, by=who(by))
         if not as_json:
             say(f"done: {tree['written']} events brought to {one_line(record.source)}")

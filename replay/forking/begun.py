@@ -38,9 +38,20 @@ class ForkBegun:
     renamed: dict[str, str] = attrs.field(factory=dict)
 
 
+@event("fork.merged", version=1)
+class ForkMerged:
+    """What it decided was brought back, and it goes on no more."""
+
+    source: str
+    #: Events the source got, the first of them at this version.
+    first: int
+    events: int
+    by: str
+
+
 def fork_codec() -> Codec:
-    """A codec that knows the runtime's events and this one."""
-    return Codec(EventRegistry(*facts.FACTS, ForkBegun))
+    """A codec that knows the runtime's events and these two."""
+    return Codec(EventRegistry(*facts.FACTS, ForkBegun, ForkMerged))
 
 
 def place_of(stream: str) -> str:
@@ -55,7 +66,7 @@ def place_of(stream: str) -> str:
 
 def begun(log: EventLog, stream: str) -> ForkBegun:
     """The record of the fork ``stream``; raises ``ForkRefused`` when it is none."""
-    stored = next(iter(log.read(place_of(stream), limit=1)), None)
+    stored = next(iter(log.read(place_of(stream), limit=1)), None) if log.head(stream) >= 0 else None
     if stored is None:
         raise ForkRefused(f"{stream} is no fork: {log.url} has no record of one at {place_of(stream)}. Name the log that the fork was written to with --log.")
     try:
@@ -64,3 +75,8 @@ def begun(log: EventLog, stream: str) -> ForkBegun:
         raise ForkRefused(f"{stream}: the record of the fork cannot be read: {problem}") from problem
     assert isinstance(found, ForkBegun)
     return found
+
+
+def is_merged(log: EventLog, stream: str) -> bool:
+    """Whether the fork was brought back already."""
+    return any(event.type == "fork.merged" for event in log.read(place_of(stream), payloads=False))

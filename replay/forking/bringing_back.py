@@ -6,29 +6,35 @@ has: whoever begins an attempt or settles it meanwhile wins, and nothing is writ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import attrs
 
 from ...agents.app import App
 from ...agents.intents import settlement_event_id
-from ...agents.queues import TURNS
+from ...agents.queues import EFFECTS, TURNS
 from ...agents.run import next_attention
 from ...agents.streams import StreamState
 from ...eventlog.errors import LogError
 from ...eventlog.events import NewEvent
-from ...eventlog.log import AppendRequest, EventLog, StreamAppend, Wake
+from ...eventlog.log import AppendRequest, Claim, EventLog, StreamAppend, Wake
 from ..bundles.layout import FORMAT, VERSION, Manifest
 from ..bundles.log import BundleLog
 from ..errors import MergeRefused
 from ..fold import folder_for, head_of
 from ..replays import replay_stream
 from ..verdicts import Verdict
-from .begun import ForkBegun, begun
+from .begun import ForkBegun, ForkMerged, begun, fork_codec, is_merged, place_of
 from .identity import renamed
 from .merging import Plan, decide
 from .pieces import Piece
+from .writing import FOR_EVER
+
+_MERGER: Final = "fork: merged"
+"""Who holds the leases of a fork that was merged."""
+_MERGED: Final = bytes(15) + b"\1"
 
 
 @attrs.frozen(eq=False)
@@ -53,6 +59,8 @@ def plan_merge(source: EventLog, fork: EventLog, app: App, stream: str) -> Merge
     version it was forked at, or when the source would not replay afterwards; ``ForkRefused`` for a stream that is no fork.
     """
     record = begun(fork, stream)
+    if is_merged(fork, stream):
+        raise MergeRefused(f"{stream} was merged into {record.source} before, and has gone on no more since. Look at both: eventlog show {stream}")
     head_of(source, record.source)
     ours = [Piece.of(event) for event in source.read(record.source)]
     theirs = [Piece.of(event) for event in fork.read(stream)]
@@ -95,22 +103,50 @@ def _check_replays(app: App, source: EventLog, stream: str, together: Sequence[P
 def carry_out(merge: Merge, source: EventLog, fork: EventLog | None, app: App, *, by: str) -> int:
     """Write what is planned; how many events the source got. ``fork`` is the fork's log, the same object when it is the same log.
 
-    ``None`` for a fork that cannot be written to and needs not be. Raises ``MergeRefused`` when either side went on meanwhile, or has conflicts.
+    A live fork goes on no more afterwards: its leases are held for ever, taken before anything is written, so that
+    nobody decides a turn of it or carries out an effect of it meanwhile. ``fork`` may be ``None`` for one that is not live.
+    Raises ``MergeRefused`` for conflicts, and when either side went on meanwhile or is being worked on.
     """
     plan, record = merge.plan, merge.record
     if plan.conflicts:
         raise MergeRefused(f"{record.stream} is in conflict with its source: {plan.conflicts[0].what}: {plan.conflicts[0].why}. Nothing was written.")
     wake = Wake(TURNS, next_attention(merge.state.run))
     parts = [StreamAppend(record.source, [piece.new() for piece in plan.bring], merge.source_head, (wake,))] if plan.bring else []
-    ends = _ends(merge, app, by)
-    ending = [StreamAppend(record.stream, ends, merge.fork_head, (Wake(TURNS, source.clock(), sooner=True),))] if ends else []
-    if fork is source:
-        _append(source, [*parts, *ending], record)
-    else:
-        if ending and fork is not None:  # first, so that nothing is carried out there once it is the source's
-            _append(fork, ending, record)
+    if not record.live:
         _append(source, parts, record)
+        return len(plan.bring)
+    if fork is None:
+        raise MergeRefused(f"{record.stream} is live, so its log must be open for writing: it is to go on no more.")
+    told = fork_codec().stage(ForkMerged(record.source, merge.source_head + 1, len(plan.bring), by), event_id=_MERGED)
+    ended = StreamAppend(place_of(record.stream), [told], 0)
+    # Due as its outcomes make it, and yet never taken up: it is in hand for ever.
+    ends = _ends(merge, app, by)
+    ending = StreamAppend(record.stream, ends, merge.fork_head, [Wake(TURNS, fork.clock(), sooner=True)] if ends else [])
+    with _held(fork, record.stream):
+        if fork is source:
+            _append(source, [*parts, ending, ended], record)
+        else:  # the fork first, so that nothing is carried out there once it is the source's
+            _append(fork, [ending], record)
+            _append(source, parts, record)
+            _append(fork, [ended], record)
     return len(plan.bring)
+
+
+@contextmanager
+def _held(log: EventLog, stream: str) -> Iterator[None]:
+    """Nobody else has the stream in hand, for ever; as before when the block raises."""
+    now = log.clock()
+    claims: list[Claim] = []
+    try:
+        for queue, what in ((TURNS, "a worker is deciding a turn of it"), (EFFECTS, "an effector is carrying out an effect of it")):
+            token = log.schedule.acquire(queue, (stream,), _MERGER, now=now, until=FOR_EVER).get(stream)
+            if token is None:
+                raise MergeRefused(f"{stream} cannot be merged at this moment: {what}, or somebody else merges it. Nothing was written. Try again.")
+            claims.append(Claim(queue, stream, token, None))
+        yield
+    except BaseException:
+        log.schedule.release(claims)
+        raise
 
 
 def _ends(merge: Merge, app: App, by: str) -> list[NewEvent]:

@@ -133,8 +133,10 @@ def merge_lines(merge: Merge, app: App, *, width: int) -> Iterator[str]:
     for outcome in plan.settle_fork:
         yield f"  {styled('end', fg='yellow')}    on the fork: {outcome.intent_id}  {outcome.settled.status}  {one_line(outcome.settled.reason)}"
     yield from (styled(f"  note: {one_line(each)}", dim=True) for each in plan.notes)
-    if not plan.bring and not plan.settle_fork:
-        yield "  The source has all of it: there is nothing to do."
+    if not plan.bring:
+        yield "  The source has all of it: nothing is brought."
+    if record.live:
+        yield "  The fork goes on no more."
 
 
 def merge_tree(merge: Merge) -> dict[str, Any]:
