@@ -14,6 +14,7 @@ from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.owners import is_dead
 from intentlog.eventlog.versions import ANY
 from tests.effector.gate.runs import Intent, Outcome, Run, forked
 from tests.effector.service.replicas import CODEC, Replica
@@ -52,6 +53,10 @@ class LogGround:
             self._outcomes.setdefault(fact.intent_id, []).append(Outcome(fact.status, fact.value, fact.attempts, _life(fact.settled_by)))
             self._read = each.position
         return self._outcomes
+
+    def end_leases(self) -> None:
+        for owner in filter(is_dead, self.log.schedule.owners()):
+            self.log.schedule.evict(owner)
 
     def faults(self, run: Run) -> list[str]:
         """What the streams say against it."""

@@ -20,7 +20,7 @@ from tests.effector.gate.child import ForkedReplica
 from tests.effector.gate.plans import ANY_MOMENT, Death, Plan
 from tests.effector.service.replicas import Replica
 
-LEASE_MS, TIMEOUT_MS = 2500, 2000
+LEASE_MS, TIMEOUT_MS = 6000, 5000
 PATIENCE = 90.0
 PAUSE = 0.02
 
@@ -64,6 +64,10 @@ class Ground(Protocol):
 
     def outcomes(self) -> dict[str, list[Outcome]]:
         """Every outcome so far, by intent."""
+        ...
+
+    def end_leases(self) -> None:
+        """End those of effectors that are dead, if somebody who saw their end can."""
         ...
 
 
@@ -189,6 +193,8 @@ class Run:
     def _bury(self, *, begin: bool) -> None:
         for life in [each for each in self.lives if each.code is None]:
             life.code = life.replica.process.poll()
+            if life.killed and not self.plan.leases_run_out:
+                self.ground.end_leases()
             if life.killed and begin:
                 self._begin(life.slot)
             elif life.code is not None and begin and "EFFECTOR_UNTIL_IDLE" not in life.environment:
