@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ..agents.options import keys_option
 from ..eventlog.console import FOUND, OK, app_option, complete_streams, json_option
 from ..eventlog.printing import Column, note, one_line, print_json, say, styled, table
 from .sources import reading_source, source_option
 
 if TYPE_CHECKING:
     from ..agents.app import App
+    from ..agents.signing import KeyRing
     from ..eventlog.log import EventLog
     from .chaining import Chain
     from .verify import StreamReport
@@ -42,8 +44,9 @@ def _optional_app(spec: str | None) -> App | None:
 @click.option("--chain-from", "known_chain", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Compare with what was recorded by then.")
 @source_option
 @app_option
+@keys_option("Check signatures with these keys, the retired ones among them:")
 @json_option
-def verify(streams: list[str], shows: bool, out: str | None, known_chain: Any, url: str, app: str | None, as_json: bool) -> int:
+def verify(streams: list[str], shows: bool, out: str | None, known_chain: Any, url: str, app: str | None, keys: KeyRing | None, as_json: bool) -> int:
     """Check the whole log, or STREAMs: nothing missing, everything readable, nothing that no run can have written.
 
     Without --app only the runtime's own events are decoded; how many others there are is said. Exits with 1 when a
@@ -59,7 +62,7 @@ def verify(streams: list[str], shows: bool, out: str | None, known_chain: Any, u
     from .verify import verify_all
 
     known = _optional_app(app)
-    counts = {"streams": 0, "events": 0, "unchecked": 0, "foreign": 0, "unsound": 0, "ignored": 0}
+    counts = {"streams": 0, "events": 0, "unchecked": 0, "foreign": 0, "unsound": 0, "ignored": 0, "unsigned": 0}
     waiting: list[Any] = []
     open_intents = 0
 
@@ -71,7 +74,8 @@ def verify(streams: list[str], shows: bool, out: str | None, known_chain: Any, u
             progress.say(fault_lines(report))
 
     with reading_source(url) as log, closing(Progress(lambda: len(streams) or _count(log))) as progress:
-        for report in verify_all(log, known, streams or None):
+        for report in verify_all(log, known, streams or None, keys=keys):
+            counts["unsigned"] += report.unsigned
             counts["streams"] += report.stream != ""
             counts["events"] += report.events
             counts["unchecked"] += report.unchecked
@@ -161,6 +165,8 @@ def _sum_up(counts: dict[str, int], waiting: list[Any], open_intents: int, count
             say(f"… and {open_intents - len(waiting):,} more; --json lists them all")
     if counts["unchecked"]:
         note(f"{counted(counts['unchecked'], 'event')} of types that only an app knows: not checked beyond their bytes. Give --app to check them.")
+    if counts["unsigned"]:
+        note(f"{counts['unsigned']:,} intents and outcomes are not signed; those of the time before there were keys are among them.")
     if counts["foreign"]:
         note(f"{counted(counts['foreign'], 'event')} not of this app: of types it does not know, in streams of another program. Not looked into.")
     if counts["ignored"]:

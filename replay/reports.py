@@ -200,6 +200,7 @@ def report_tree(report: StreamReport) -> dict[str, Any]:
         "sound": report.sound,
         "events": report.events,
         "unchecked": report.unchecked,
+        "unsigned": report.unsigned,
         "foreign": report.foreign,
         "faults": [{"version": each.version, "kind": each.kind.name.lower(), "text": each.text, "count": each.count} for each in report.faults.values()],
         "open_intents": [attrs.asdict(each) for each in report.open_intents],

@@ -22,6 +22,7 @@ from ..agents.evolve import take
 from ..agents.intents import content_digest, input_event_id, intent_id_for, keyed_intent_id
 from ..agents.models import ModelRequest
 from ..agents.run import RunState
+from ..agents.signing import KeyRing
 from ..agents.streams import Folder
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, StoreSchemaError, Undecodable
@@ -32,6 +33,7 @@ from .bookkeeping import ahead_of_the_log, covering, no_wake, odd_columns, wrong
 from .errors import EmptyStream
 from .fold import head_of
 from .orphans import lost_send, uncorrelated
+from .signatures import Signatures
 
 _FACTS: Final = frozenset(facts.FACTS)
 _MOST_SENT: Final = 10_000
@@ -56,6 +58,7 @@ class FaultKind(enum.Enum):
     CHECKPOINT = "a checkpoint is ahead"
     ORPHAN = "belongs to nothing"
     CHAIN = "not what it was when the chain was made"
+    SIGNATURE = "not signed by who seems to have signed it"
 
 
 @attrs.frozen
@@ -80,6 +83,8 @@ class OpenIntent:
     tool: str
     attempts: int
     position: int = 0
+    #: It is not authentic, and no effector is to look at it.
+    distrusted: bool = False
 
 
 @attrs.define
@@ -97,6 +102,8 @@ class StreamReport:
     open_intents: list[OpenIntent] = attrs.field(factory=list)
     #: Why the snapshot was not compared; empty when it was, or there is none.
     snapshot_ignored: str = ""
+    #: Intents and outcomes that nobody signed; counted where there are keys to check with.
+    unsigned: int = 0
 
     @property
     def sound(self) -> bool:
@@ -110,9 +117,17 @@ class StreamReport:
 
 
 def verify_all(
-    log: EventLog, app: App | None = None, streams: Iterable[str] | None = None, *, progress: Callable[[StreamReport], None] = lambda report: None
+    log: EventLog,
+    app: App | None = None,
+    streams: Iterable[str] | None = None,
+    *,
+    keys: KeyRing | None = None,
+    progress: Callable[[StreamReport], None] = lambda report: None,
 ) -> Iterator[StreamReport]:
-    """A report a stream, for ``streams`` or the whole log. Raises ``NoSuchStream`` for a name the log does not have."""
+    """A report a stream, for ``streams`` or the whole log; with ``keys`` signatures are checked, too.
+
+    Raises ``NoSuchStream`` for a name the log does not have.
+    """
     codec = app.codec if app is not None else runtime_codec()
     folders = {name: Folder(definitions) for name, definitions in app.definitions.items()} if app is not None else {}
     # Before any event is read: an effector saves a checkpoint only behind outcomes that are recorded by then.
@@ -127,6 +142,7 @@ def verify_all(
             folder = folders.get(category_of(stream))
             check = _Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
             check.ours = check.known = folder is not None
+            check.signatures = Signatures(keys) if keys is not None else None
             check.run(log.read(stream))
             _beside(log, check, checkpoints)
             _snapshot(log, folder, report)
@@ -155,7 +171,7 @@ def _beside(log: EventLog, check: _Check, checkpoints: dict[str, int]) -> None:
     if check.first is not None and (text := wrong_category(log, report.stream, check.first)):
         report.fault(FaultKind.CATEGORY, 0, text)
     for intent in report.open_intents:
-        if name := covering(checkpoints, report.stream, intent.position):
+        if not intent.distrusted and (name := covering(checkpoints, report.stream, intent.position)):
             text = f"checkpoint {name!r:.80} at position {checkpoints[name]} is ahead of intent {intent.intent_id} ({intent.tool}) at {intent.position}"
             report.fault(FaultKind.CHECKPOINT, intent.version, f"{text}, which has no outcome: no effector will look at it again. Reset the checkpoint.")
     for stored, sent in check.sent:
@@ -182,6 +198,7 @@ class _Check:
     #: Something in the stream is of a type that is known here, or its category is: a type that is not is missing in the app.
     known: bool = False
     last_at: int = 0
+    signatures: Signatures | None = None
     #: Inputs for other streams, the latest of them; their own bytes left out.
     sent: deque[tuple[StoredEvent, facts.InputSent]] = attrs.field(factory=lambda: deque(maxlen=_MOST_SENT))
 
@@ -198,6 +215,7 @@ class _Check:
                 if type(event) in _FACTS:
                     self._fact(stored, event)
         self.report.open_intents = list(self.open.values())
+        self.report.unsigned = self.signatures.unsigned if self.signatures is not None else 0
         return self.report
 
     def _columns(self, stored: StoredEvent) -> bool:
@@ -260,6 +278,21 @@ class _Check:
             self.report.fault(fault, stored.version, text)
 
     def _fact(self, stored: StoredEvent, event: Any) -> None:
+        if self.signatures is not None and (text := self.signatures.objection(stored, event)):
+            self.report.fault(FaultKind.SIGNATURE, stored.version, text)
+        self._intent(stored, event)
+        if self.run_state is None:
+            return
+        if text := uncorrelated(self.run_state, stored, event):
+            self.report.fault(FaultKind.ORPHAN, stored.version, text)
+        try:
+            self.run_state.at = stored.version
+            take(self.run_state, event, stored.recorded_at)
+        except ImpossibleHistory as problem:
+            self.report.fault(FaultKind.IMPOSSIBLE, stored.version, f"{stored.type}: {problem}")
+            self.run_state = None  # what follows would only repeat it
+
+    def _intent(self, stored: StoredEvent, event: Any) -> None:
         if isinstance(event, facts.IntentStaged):
             self.open[event.intent_id] = OpenIntent(stored.stream, stored.version, event.intent_id, event.tool, 0, stored.position)
         elif isinstance(event, facts.IntentAttempted) and event.intent_id in self.open:
@@ -271,16 +304,10 @@ class _Check:
             self.open.pop(event.intent_id, None)
         elif isinstance(event, facts.InputSent):
             self.sent.append((stored._replace(data=b""), event))
-        if self.run_state is None:
-            return
-        if text := uncorrelated(self.run_state, stored, event):
-            self.report.fault(FaultKind.ORPHAN, stored.version, text)
-        try:
-            self.run_state.at = stored.version
-            take(self.run_state, event, stored.recorded_at)
-        except ImpossibleHistory as problem:
-            self.report.fault(FaultKind.IMPOSSIBLE, stored.version, f"{stored.type}: {problem}")
-            self.run_state = None  # what follows would only repeat it
+        elif isinstance(event, facts.IntentDistrusted) and event.intent_id in self.open:
+            self.open[event.intent_id] = attrs.evolve(self.open[event.intent_id], distrusted=True)
+        elif isinstance(event, facts.IntentReadmitted) and event.intent_id in self.open:
+            self.open[event.intent_id] = attrs.evolve(self.open[event.intent_id], distrusted=False, position=stored.position)
 
 
 def _identity(codec: Codec, stored: StoredEvent, event: Any) -> Iterator[tuple[FaultKind, str]]:

@@ -52,6 +52,16 @@ class Shop:
         asyncio.run(asyncio.wait_for(made.run(until_idle=True), 20))
         return made
 
+    def serve_worker(self, outcomes: Any, keys: KeyRing | None) -> None:
+        """A worker that looks at outcomes, and no effector."""
+        made = Process(self.app, self.log, "w", keys=keys, outcomes=outcomes, with_effector=False)
+        asyncio.run(asyncio.wait_for(made.run(until_idle=True), 20))
+
+    def serve_hands(self, keys: KeyRing) -> None:
+        """An effector with keys, and no worker."""
+        made = Process(self.app, self.log, "e", verifier=verifier("off", keys), with_worker=False)
+        asyncio.run(asyncio.wait_for(made.run(until_idle=True), 20))
+
     def stage(self, keys: KeyRing | None) -> None:
         Client(self.log, self.app).send("orders", "ann", 5, id="o-1")
         self.serve(keys=keys, hands=False)
