@@ -28,9 +28,8 @@ from .walking import Condition, Walk
 
 MOST_TRIES: Final = 2_000
 _NOBODY: Final = -1
+_RECEIVED: Final = "input.received"
 _CLOSING: Final = (facts.Suspended, facts.Completed, facts.Continued)
-_MOST_STAGED: Final = 10_000
-"""Events looked through for the end of an append."""
 
 
 @attrs.frozen
@@ -69,7 +68,12 @@ def minimize(walk: Walk, condition: Condition, found: Found, *, most_tries: int 
     version = smaller.shown_at(kept)
     assert version is not None
     return Minimal(
-        tuple(history.inputs[unit] for unit in kept), len(history.inputs), smaller.tries, smaller.tries < most_tries, version, _replayed(walk, history, kept)
+        tuple(history.inputs[unit] for unit in kept),
+        len(history.inputs),
+        smaller.tries,
+        smaller.tries < most_tries,
+        version,
+        _replayed(walk, history, kept, version),
     )
 
 
@@ -81,38 +85,35 @@ class _History:
     rows: list[Row]
     #: Whose each row is: the seq of an input from outside, or -1 for what stays whatever is left out.
     owners: list[int]
-    #: Version of each row that begins an activation.
+    #: Versions that begin an activation.
     begins: frozenset[int]
-    #: By seq.
+    #: Those that may be left out, by seq: the ones received before it was shown.
     inputs: dict[int, KeptInput]
-    #: The rest of the append that the last row may stand in.
-    rest: list[Row]
 
     @staticmethod
     def read(walk: Walk, version: int) -> _History:
-        rows = [row for chunk in walk.rows(upto=version) for row in chunk]
-        behind = (row for chunk in walk.rows(version, version + _MOST_STAGED) for row in chunk)
-        rest = list(_rest_of_append(walk, rows[-1], behind))
+        rows = [row for chunk in walk.rows(upto=walk.last) for row in chunk]
         owning = _Owning(walk.stream)
-        owners = owning.of(walk, [*rows, *rest])[: len(rows)]
+        owners = owning.of(walk, rows)
         inputs = {seq: each for seq, each in owning.inputs.items() if each.version <= version}
-        return _History(rows, owners, frozenset(owning.begins), inputs, rest)
+        return _History(rows, owners, frozenset(owning.begins), inputs)
 
     def part(self, kept: frozenset[int]) -> Iterator[Row]:
         """The rows of these inputs, and the first ones of the others, which only count."""
         for row, owner in zip(self.rows, self.owners, strict=True):
-            if owner == _NOBODY or owner in kept or row[0] in self.begins:
+            if owner == _NOBODY or owner in kept:
                 yield row
+            elif row[0] in self.begins:
+                yield (row[0], _RECEIVED, *row[2:])  # also where it was another's continuation: nothing else of that is left
 
-
-def _rest_of_append(walk: Walk, last: Row, behind: Iterable[Row]) -> Iterator[Row]:
-    """The events up to the closing fact, when ``last`` stands within a turn's append."""
-    if last[1] in _BETWEEN or last[1] in _CLOSES:
-        return
-    for row in behind:
-        yield row
-        if row[1] in _BETWEEN or row[1] in _CLOSES:
-            return
+    def part_until(self, kept: frozenset[int], version: int) -> Iterator[Row]:
+        """``part`` up to ``version``, and to the end of the append that stands there."""
+        for row in self.part(kept):
+            if row[0] > version and row[1] in _BETWEEN:
+                return
+            yield row
+            if row[0] >= version and (row[1] in _BETWEEN or row[1] in _CLOSES):
+                return
 
 
 _CLOSES: Final = frozenset(kind.__event_type__ for kind in _CLOSING)  # type: ignore[attr-defined]
@@ -265,13 +266,13 @@ def _folder(walk: Walk, history: _History, kept: frozenset[int]) -> _Counting:
     return _Counting(walk.app.definitions[category_of(walk.stream)], frozenset(skipped))
 
 
-def _replayed(walk: Walk, history: _History, kept: Sequence[int]) -> StreamReplay:
-    """Whether today's code, given these inputs and their journal, decides what is recorded."""
+def _replayed(walk: Walk, history: _History, kept: Sequence[int], version: int) -> StreamReplay:
+    """Whether today's code, given these inputs and their journal, decides what is recorded until it is shown."""
     units = frozenset(kept)
     folder = _folder(walk, history, units)
 
     async def run() -> StreamReplay:  # agent code may ask for the running loop
-        return replay_rows(walk.app, folder, walk.stream, [[*history.part(units), *(history.rest if history.owners[-1] in units else ())]], walk.log)
+        return replay_rows(walk.app, folder, walk.stream, [list(history.part_until(units, version))], walk.log)
 
     return _in_own_loop(run)
 
