@@ -103,7 +103,7 @@ def _in_full(seen: Seen) -> list[Any]:
     text.append(f"{seen.place}  ", style="bold cyan")
     text.append(one_line(seen.what), style="bold")
     parts.append(fitting(text))
-    said = {name: shown for name, shown in (("asked", seen.asked), ("given", seen.given)) if shown}
+    said = {name: shown for name, shown in (("with", seen.asked), ("gets", seen.given)) if shown}
     if said:
         parts += two_columns(said, indent=4)
     if seen.names:

@@ -35,7 +35,7 @@ def test_a_step_shows_the_line_the_answer_and_the_names(session, tell):
     tell("step")
     said = tell("step")
     assert "answer = await ctx.call_model(" in said.splitlines()[0]
-    assert "    asked  model-x  Refund 4200 for o-1, 3 items, 0 before?\n    given  'yes'\n" in said
+    assert "    with  model-x  Refund 4200 for o-1, 3 items, 0 before?\n    gets  'yes'\n" in said
     assert "    found =  {'items': 3}\n" in said
     assert f"at 4  {STREAM}  step 3/5 › " == session.prompt
 

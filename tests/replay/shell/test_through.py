@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from intentlog.eventlog.cli import group
+from intentlog.eventlog.cli import found
 from intentlog.eventlog.console import FOUND, OK
 from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.opening import open_log
@@ -93,7 +93,7 @@ def test_a_bundle_of_the_stream_is_written_beside(session, tell, written):
     assert (written / "case.bundle").is_file()
 
 
-@pytest.mark.parametrize("name", sorted(set(group.list_commands(None)) - set(ENTRIES)))
+@pytest.mark.parametrize("name", sorted(set(found()) - set(ENTRIES)))
 def test_no_other_command_is_there(session, tell, name):
     assert f"The shell only reads. Outside of it: eventlog {name} accounts acct-42\n" == tell(f"{name} accounts acct-42")
 
