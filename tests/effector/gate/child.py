@@ -22,6 +22,7 @@ LOADED = [
     "httpx",
     "intentlog.agents",
     "intentlog.agents.retry",
+    "intentlog.effector.bus.on_bus",
     "intentlog.effector.commands_effector",
     "intentlog.effector.crash",
     "intentlog.effector.metrics",
@@ -31,6 +32,7 @@ LOADED = [
     "intentlog.eventlog.sqlite",
     "tests.effector.gate.child",
     "tests.effector.gate.moments",
+    "tests.services.bus",
 ]
 
 
@@ -38,6 +40,8 @@ def live(words: list[str], environment: dict[str, str], errors: str) -> None:
     """The whole life, its lines written to the file ``errors``."""
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
     os.environ.update(environment)
+    if "GATE_INSTALLED" in environment:
+        sys.path.insert(0, environment["GATE_INSTALLED"])
     warnings.simplefilter("error")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from intentlog.eventlog.cli import main

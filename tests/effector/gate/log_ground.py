@@ -32,6 +32,10 @@ class LogGround:
     _read: int = attrs.field(default=0, init=False)
     _outcomes: dict[str, list[Outcome]] = attrs.field(factory=dict, init=False)
 
+    @property
+    def lease_ms(self) -> int:
+        return 6000
+
     def __attrs_post_init__(self) -> None:
         self.log = open_log(self.url)
 

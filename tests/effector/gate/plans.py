@@ -9,10 +9,11 @@ import attrs
 
 from tests.effector.gate.moments import BEGUN, MADE
 
-#: Every boundary that an effector meets between a claim and its checkpoint, the two moments inside a tool, and any moment at all.
+#: Every boundary that an effector meets from a claim on, the two moments inside a tool, and any moment at all.
 ANY_MOMENT = "any moment"
 INSIDE = (BEGUN, MADE)
-DEATHS = ("claimed", "attempt.recorded", "tool.called", "postponed", "settled", "checkpointed", *INSIDE, ANY_MOMENT)
+ON_LOG = ("claimed", "attempt.recorded", "tool.called", "postponed", "settled", "checkpointed", *INSIDE, ANY_MOMENT)
+ON_BUS = ("claimed", "attempt.recorded", "tool.called", "postponed", "completed", "published", "acknowledged", *INSIDE, ANY_MOMENT)
 TOOLS = ("charge", "mail", "print_label", "transfer")
 KEYS = 8
 EACH = 5
@@ -55,7 +56,7 @@ class Plan:
         return len(self.deaths)
 
 
-def plan_of(seed: int, replicas: int, deaths: tuple[str, ...] = DEATHS) -> Plan:
+def plan_of(seed: int, replicas: int, deaths: tuple[str, ...]) -> Plan:
     """Four or five deaths, going round all there are from seed to seed, dealt to the replicas in turn."""
     moments = random.Random(f"{seed} {replicas}")
     chosen = [deaths[(4 * seed + n) % len(deaths)] for n in range(moments.randint(4, 5))]

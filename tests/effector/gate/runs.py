@@ -20,7 +20,6 @@ from tests.effector.gate.child import ForkedReplica
 from tests.effector.gate.plans import ANY_MOMENT, Death, Plan
 from tests.effector.service.replicas import Replica
 
-LEASE_MS, TIMEOUT_MS = 6000, 5000
 PATIENCE = 90.0
 PAUSE = 0.02
 
@@ -54,6 +53,11 @@ class Outcome:
 class Ground(Protocol):
     """What effectors of one run work on: a log, or a bus with a dedup store."""
 
+    @property
+    def lease_ms(self) -> int:
+        """How long a dead effector keeps what it held, where leases run out; longer than a busy machine holds anybody up."""
+        ...
+
     def stage(self, intents: list[Intent]) -> None:
         """Have these carried out, those of a key in this order."""
         ...
@@ -68,6 +72,14 @@ class Ground(Protocol):
 
     def end_leases(self) -> None:
         """End those of effectors that are dead, if somebody who saw their end can."""
+        ...
+
+    def faults(self, run: Run) -> list[str]:
+        """What it says against a run that has been lived."""
+        ...
+
+    def close(self) -> None:
+        """It is looked at no more."""
         ...
 
 
@@ -166,7 +178,7 @@ class Run:
             **more,
         }
         words = ["--registry", "tests.effector.gate.tools:TOOLS", "--owner", name, "--poll-ms", "30", "--max-concurrent-partitions", "3"]
-        words += ["--lease-ms", str(LEASE_MS), "--tool-timeout-ms", str(TIMEOUT_MS)]
+        words += ["--lease-ms", str(self.ground.lease_ms), "--tool-timeout-ms", str(self.ground.lease_ms - 500)]
         life = Life(name, slot, death, environment, self.ground.effector(words, environment, self.folder, name))
         self.lives.append(life)
         if death is not None and death.at == ANY_MOMENT:
