@@ -69,11 +69,17 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: the story is told elsewhere."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who asks here may be killed before the answer: that is the story, and no trouble of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def _server(ledger: Ledger, port: int) -> ThreadingHTTPServer:
-    handler = type("Handler", (_Handler,), {"ledger": ledger})
-    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    server.daemon_threads = True
-    return server
+    return _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"ledger": ledger}))
 
 
 @contextmanager
