@@ -108,9 +108,10 @@ def _app(order: Order) -> App:
     sys.path[:] = [*order.paths, here, *(each for each in sys.path if each not in ("", here, *order.paths))]
     sys.dont_write_bytecode = True
     app = load_app(order.app)
-    module = sys.modules[order.app.partition(":")[0]]
-    place = _place(module)
-    if order.paths and not any(place.startswith(f"{each}{os.sep}") for each in order.paths):
+    name = order.app.partition(":")[0]
+    place = _place(sys.modules[name])
+    inside = name.replace(".", os.sep)
+    if order.paths and not any(place == os.path.realpath(os.path.join(each, inside + end)) for each in order.paths for end in (".py", f"{os.sep}__init__.py")):
         raise CodeUnusable(
             f"--app {order.app}: its module was found at {place or 'no file'}, not in the code to replay with ({order.paths[0]}). "
             "Give --code the folder that the module is found from."

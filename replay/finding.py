@@ -26,7 +26,7 @@ _BACK: Final = 64
 
 
 def find_event(log: EventLog, wanted: str) -> StoredEvent:
-    """The event that ``wanted`` names. Raises ``NoSuchId``.
+    """The event that ``wanted`` names; its payload may be left out. Raises ``NoSuchId``.
 
     ``@1234`` is a position, ``STREAM@17`` a version; a UUID an event's id, a correlation or an intent's; four to eight
     hexadecimal digits the beginning of an intent's id; anything else an input's id.

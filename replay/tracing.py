@@ -24,6 +24,8 @@ MOST: Final = 2_000
 """Events of one tree."""
 _RECEIVED: Final = "input.received"
 _CONTINUED: Final = "activation.continued"
+_COMPLETED: Final = "activation.completed"
+_REPLIED: Final = "reply.received"
 
 
 @attrs.define(eq=False)
@@ -38,6 +40,13 @@ class Traced:
     @property
     def stored(self) -> StoredEvent:
         return self.line.stored
+
+    def above(self) -> Iterator[Traced]:
+        """The event's causes, up to the root."""
+        each = self.parent
+        while each is not None:
+            yield each
+            each = each.parent
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Traced]]:
         """The event and everything below it, each with its depth, causes before effects."""
@@ -121,6 +130,19 @@ class _Following:
             received, sender = self.waiting.popleft()
             if (received.stream, received.event_id) not in self.known:
                 self._activation(received, sender)
+        self._hang_replies()
+
+    def _hang_replies(self) -> None:
+        """A reply was read before what it replies with: below the end of that activation is its place."""
+        ends = {(node.stored.stream, node.stored.correlation): node for node in self.known.values() if node.stored.type == _COMPLETED}
+        for node in self.known.values():
+            if node.stored.type != _REPLIED or node.parent is None:
+                continue
+            end = ends.get((node.line.content.stream, node.stored.causation))
+            if end is not None and node not in end.above():
+                node.parent.children.remove(node)
+                node.parent = end
+                end.children.append(node)
 
     def _activation(self, received: StoredEvent, sender: Traced | None) -> None:
         """Everything in one stream that an input led to there, up to its last outcome."""
