@@ -70,7 +70,7 @@ def bisect_here(walk: Walk, condition: Condition, *, trusted: bool = False) -> F
             middle, looks = (low + high) // 2, looks + 1
             low, high = (middle, high) if _holds_at(walk, condition, middle) is begin else (low, middle)
         candidate = high
-    changes = (candidate,) if candidate is not None else ()
+    changes: tuple[int, ...] = (candidate,) if candidate is not None else ()
     if not trusted:
         changes = _changes(walk, condition, begin)
     version = changes[0] if changes else None

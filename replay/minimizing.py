@@ -116,7 +116,7 @@ class _History:
                 return
 
 
-_CLOSES: Final = frozenset(kind.__event_type__ for kind in _CLOSING)  # type: ignore[attr-defined]
+_CLOSES: Final = frozenset({"activation.suspended", "activation.completed", "activation.continued"})
 _BETWEEN: Final = facts.ARRIVALS | {"timer.fired", "model_call.cached", "tool_call.cached", "aggregate.loaded", "activation.failed"}
 """Types that stand outside of a turn's append."""
 

@@ -6,8 +6,7 @@ comes to is its replay's verdict, or whether a condition holds of the state that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -122,17 +121,12 @@ def trial_of(source: str, app: str, stream: str, condition: str = "", folder: Pa
         try:
             with code_at(commit.sha, folder) as code:
                 order = Order("condition" if condition else "replay", source, app, code.paths, code.checkout, condition=condition)
-                with closing(_answers(order, stream)) as answers:
-                    return next(Trial(commit, *_told(found)) for found in answers)
+                (answer,) = shared_out(order, [stream], 1)
+                return Trial(commit, *_told(answer[1]))
         except CodeUnusable as problem:
             return Trial(commit, CANNOT, str(problem))
 
     return tried
-
-
-def _answers(order: Order, stream: str) -> Iterator[object]:
-    for _, found in shared_out(order, [stream], 1):
-        yield found
 
 
 def _told(found: object) -> tuple[str, str]:

@@ -29,8 +29,8 @@ MEMORY: Final = 256 * 2**20
 """Bytes of rows that are kept unless told otherwise."""
 _ROW: Final = 300
 """What a row takes besides its bytes."""
-_SHORTEST: Final = 64
-"""Events between two kept states, at the least."""
+SPACING: Final = 64
+"""Events between two kept states, at the least, unless told otherwise."""
 _MOST_KEPT: Final = 3_000_000
 """Values in all kept states together; beyond it every other one is given up."""
 
@@ -57,12 +57,13 @@ class Seen:
 class Walk:
     """Stands at ``version`` of ``stream``, at first at its end. -1 is before the first event.
 
-    ``upto``: look at the history as it was then. ``memory``: bytes of rows to keep. A history that cannot be folded to its
+    ``upto``: look at the history as it was then. ``memory``: bytes of rows to keep; ``spacing``: at least so
+    many events lie between two kept states. A history that cannot be folded to its
     end can be walked up to there: ``broken`` tells why, and going further raises it. Raises ``NoSuchStream``,
     ``NoSuchVersion`` or ``UnknownAgent``.
     """
 
-    def __init__(self, log: EventLog, app: App, stream: str, upto: At | int | None = None, *, memory: int = MEMORY) -> None:
+    def __init__(self, log: EventLog, app: App, stream: str, upto: At | int | None = None, *, memory: int = MEMORY, spacing: int = SPACING) -> None:
         self.log, self.app, self.stream = log, app, stream
         self.codec = app.codec
         self._folder = folder_for(app, stream)
@@ -73,7 +74,7 @@ class Walk:
         self._memory = memory
         self._kept: list[Row] = []
         self._all_kept = False
-        self._spacing = max(_SHORTEST, isqrt(self.head + 1))
+        self._spacing = max(spacing, isqrt(self.head + 1))
         self._marks: list[int] = [-1]
         self._states: dict[int, tuple[StreamState, int]] = {-1: (self._folder.empty(stream), 1)}
         self._live = self._folder.empty(stream)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intentlog.replay import walking
 from intentlog.replay.bisect import Found, bisect, bisect_here, holding
 from intentlog.replay.errors import BadExpression, UnknownAgent
 from intentlog.replay.expressions import Expression, parse_expression
@@ -58,10 +57,9 @@ def as_scanned(found: Found, changes: list[int], begin: bool) -> None:
 def test_it_finds_what_a_scan_of_fresh_folds_finds(happened, text, spacing):
     app = app_of(paying)
     world = played(app, happened)
-    kept, walking._SHORTEST = walking._SHORTEST, spacing
     try:
         condition = parse_expression(text)
-        walk = Walk(world.log, app, STREAM)
+        walk = Walk(world.log, app, STREAM, spacing=spacing)
         changes = scanned(walk, condition)
         as_scanned(bisect_here(walk, condition), changes, text in ("not st.orders", "version < 4 or run.completed > 0"))
         trusted = bisect_here(walk, condition, trusted=True)
@@ -71,7 +69,6 @@ def test_it_finds_what_a_scan_of_fresh_folds_finds(happened, text, spacing):
             assert trusted.version in changes
         assert (None, True) == (trusted.monotone, trusted.looks <= 3 + walk.head.bit_length())
     finally:
-        walking._SHORTEST = kept
         world.log.close()
 
 

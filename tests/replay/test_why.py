@@ -13,7 +13,6 @@ from intentlog.agents.errors import AgentError
 from intentlog.agents.streams import Folder
 from intentlog.eventlog.errors import LogError
 from intentlog.eventlog.names import category_of
-from intentlog.replay import walking
 from intentlog.replay.diff import same
 from intentlog.replay.errors import NoSuchPath
 from intentlog.replay.fold import state_as_tree
@@ -61,9 +60,8 @@ def is_true(found: Why, app: Any, rows: list[Any]) -> None:
 def test_without_the_event_that_is_named_the_part_is_another_or_the_rest_is_no_history(happened, text, share, spacing):
     app = app_of(paying)
     world = played(app, happened)
-    before, walking._SHORTEST = walking._SHORTEST, spacing
     try:
-        walk = Walk(world.log, app, STREAM)
+        walk = Walk(world.log, app, STREAM, spacing=spacing)
         rows = world.log.rows_of({STREAM: -1})[STREAM]
         try:
             is_true(why_here(walk, parse_path(text), round(share * walk.head), most=4), app, rows)
@@ -71,15 +69,13 @@ def test_without_the_event_that_is_named_the_part_is_another_or_the_rest_is_no_h
             at = round(share * walk.head)
             assert all(folded(app, STREAM, rows[: n + 1], parse_path(text)) is ABSENT for n in range(-1, at + 1))
     finally:
-        walking._SHORTEST = before
         world.log.close()
 
 
 @pytest.mark.parametrize("seed", [5, 17, 40])
-def test_so_it_is_in_linear_programs(seed, monkeypatch):
-    monkeypatch.setattr(walking, "_SHORTEST", 8)
+def test_so_it_is_in_linear_programs(seed):
     world = lived(seed)
-    walk = Walk(world.log, world.app, PROGRAM)
+    walk = Walk(world.log, world.app, PROGRAM, spacing=8)
     rows = world.log.rows_of({PROGRAM: -1})[PROGRAM]
     for text in ("count", "last", "run.completed", "run.line", "run.spent"):
         for at in (walk.head, walk.head // 2):
