@@ -15,6 +15,7 @@ from intentlog.effector.bus import MemoryBroker, wire
 from intentlog.effector.bus import executing as module
 from intentlog.effector.bus.postponing import record_of
 from intentlog.effector.dedup import Busy, Done, Free
+from intentlog.effector.phases import Outcome
 from intentlog.eventlog.clock import SECOND, system_clock
 from tests.effector.bus.scene import CODEC, Odd, Scene, encoded, retryable, staged, until
 
@@ -350,7 +351,7 @@ def test_a_lease_that_is_lost_in_mid_call_settles_nothing_and_is_counted(scene: 
             await until(lambda: effector.counts.stale == 1)
             assert [] == scene.results()
             pending = wire.decode_intent(CODEC, scene.broker.messages("intents")[0])
-            value = wire.encode_result(CODEC, pending, module.Outcome("UNKNOWN"), "next", ahead)  # type: ignore[arg-type]
+            value = wire.encode_result(CODEC, pending, Outcome("UNKNOWN"), "next", ahead)  # type: ignore[arg-type]
             scene.store.complete(name, theirs.token, value, status="UNKNOWN", now=ahead, expires_at=ahead + WEEK)  # type: ignore[union-attr]
             await until(scene.done)
 

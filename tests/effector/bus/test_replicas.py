@@ -45,8 +45,7 @@ def test_twenty_deliveries_of_one_intent_and_four_replicas_make_one_dispatch_and
     """Show 5"""
     intent, message = world.message("k", "nap", seconds=0.3)
     replicas = [world.start() for _ in range(4)]
-    for each in replicas:
-        eventually(lambda each=each: each.health()["partitions"])
+    eventually(lambda: all(each.health()["partitions"] for each in replicas))
     world.publish(*[message] * 20)
     eventually(world.done)
     assert ([intent], ["OK"]) == (world.ledger(), world.statuses(intent))
@@ -63,8 +62,7 @@ def test_twenty_deliveries_while_partitions_go_round_make_one_dispatch_too(local
     first = local.start()
     eventually(local.ledger)
     others = [local.start() for _ in range(3)]
-    for each in others:
-        eventually(lambda each=each: each.health()["partitions"])
+    eventually(lambda: all(each.health()["partitions"] for each in others))
     first.send(signal.SIGSTOP)
     time.sleep(0.2)
     first.send(signal.SIGCONT)
