@@ -27,7 +27,7 @@ def record_long(log: EventLog, app: App, events: int, stream: str = STREAM) -> N
 def _encoded(app: App, stream: str, seq: int) -> Iterator[NewEvent]:
     first = input_id = _id(seq, 0)
     for place, event in enumerate(_activation(app, stream, seq)):
-        yield app.codec.stage(event, event_id=_id(seq, place), correlation=first, causation=None if place == 0 else input_id)
+        yield app.codec.stage_checked(event, _id(seq, place), first, None if place == 0 else input_id)[0]
 
 
 def _id(seq: int, place: int) -> bytes:
