@@ -21,6 +21,7 @@ from intentlog.agents.streams import Folder, StreamState
 from intentlog.eventlog import EventLog, StoredEvent, StoreSchemaError, open_log
 from intentlog.eventlog.clock import SECOND
 from intentlog.replay import Verdict, replay_all
+from tests.acceptance.forking import Forked
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What a child may take that nobody kills; far more than it needs.
@@ -47,8 +48,7 @@ class Ended:
 @contextmanager
 def child(command: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path = ROOT) -> Iterator[subprocess.Popen[str]]:
     """A child process that does not outlive the block."""
-    # Loopback is reached directly, whatever proxy the caller's shell has.
-    environment = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **(env or {})}
+    environment = around(env or {})
     started = subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield started
@@ -57,7 +57,22 @@ def child(command: Sequence[str], env: Mapping[str, str] | None = None, cwd: Pat
         started.communicate()
 
 
-def end_of(started: subprocess.Popen[str], kill_after: float | None = None) -> Ended:
+@contextmanager
+def forked(module: str, words: Sequence[str], env: Mapping[str, str]) -> Iterator[Forked]:
+    """``python -m module words…`` as such a child, without the time in which an interpreter reads its modules."""
+    started = Forked(module, words, around(env), ROOT)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def around(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child: loopback is reached directly, whatever proxy the caller's shell has."""
+    return {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **env}
+
+
+def end_of(started: subprocess.Popen[str] | Forked, kill_after: float | None = None) -> Ended:
     """Wait for the child's end; with ``kill_after`` it gets SIGKILL when that many seconds have passed."""
     try:
         output, _ = started.communicate(timeout=PATIENCE if kill_after is None else kill_after)
@@ -65,7 +80,9 @@ def end_of(started: subprocess.Popen[str], kill_after: float | None = None) -> E
         started.kill()
         output, _ = started.communicate()
         assert kill_after is not None, f"{started.args!r} did not end within {PATIENCE:g} s:\n{output}"
-    return Ended(started.returncode, output)
+    code = started.returncode
+    assert code is not None
+    return Ended(code, output)
 
 
 def run(command: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path = ROOT, kill_after: float | None = None) -> Ended:

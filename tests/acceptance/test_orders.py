@@ -21,7 +21,8 @@ from examples.orders.servers import EFFECTS, Ledger, servers
 from intentlog.agents.client import Client
 from intentlog.effector.crash import BOUNDARIES
 from intentlog.eventlog import EventLog, LogUnavailable, StoreSchemaError, open_log
-from tests.acceptance.harness import ROOT, child, decoded, end_of, folded, journalled_keys, not_the_same, run
+from tests.acceptance.harness import ROOT, decoded, end_of, folded, forked, journalled_keys, not_the_same, run
+from tests.acceptance.kill.lives import CHILD
 from tests.acceptance.orders_patient import app, hours
 from tests.stores import Store, part_of
 
@@ -58,21 +59,10 @@ class Life:
     #: What was in the journal when the process died, and how often it had been asked for by then.
     _paid: dict[str, int] = attrs.field(factory=dict)
 
-    def command(self, *more: str) -> list[str]:
+    def words(self, *more: str) -> list[str]:
         file = self.folder / "orders.jsonl"
         file.write_text(json.dumps(ORDER) + "\n", "utf-8")
-        return [
-            sys.executable,
-            "-m",
-            "tests.acceptance.kill.child",
-            "run",
-            "tests.acceptance.orders_patient:app",
-            "--log",
-            self.log,
-            "--input",
-            str(file),
-            *more,
-        ]
+        return ["run", "tests.acceptance.orders_patient:app", "--log", self.log, "--input", str(file), *more]
 
     def env(self, crash: str) -> dict[str, str]:
         counts = {"KILL_COUNTS": str(self.folder / "counts.json")}
@@ -94,7 +84,7 @@ class Life:
         """Serve until the order is through, whatever dies; a person and a customer do their part. Whether it was killed."""
         killed, ends = False, time.monotonic() + PATIENCE
         while True:
-            with child(self.command(), self.env("" if killed else crash)) as started:
+            with forked(CHILD, self.words(), self.env("" if killed else crash)) as started:
                 while started.poll() is None and not self.facts("activation.completed"):
                     assert time.monotonic() < ends, [type(fact).__name__ for fact in self.facts()]
                     self.others_do_their_part()
@@ -216,7 +206,7 @@ def test_killed_at_every_step_boundary_each_effect_is_there_once(counts, tmp_pat
 
 def test_an_order_of_little_money_asks_nobody(tmp_path, shared_store):
     with life(shared_store, tmp_path / "case") as made:
-        command = made.command("--until-idle")
+        command = [sys.executable, "-m", CHILD, *made.words("--until-idle")]
         (made.folder / "orders.jsonl").write_text(json.dumps(ORDER).replace("250000", "500") + "\n", "utf-8")
         assert 0 == run(command, made.env("")).code
         assert ([], 1, []) == (made.facts("approval.requested"), len(made.ledger.effects("charges")), made.ledger.effects("parcels"))

@@ -26,6 +26,7 @@ def unkilled(tmp_path_factory, shared_store: Store) -> Iterator[Unkilled]:
             with lock:
                 if tuple(orders) not in known:
                     made = held.enter_context(case(shared_store, tmp_path_factory.mktemp("unkilled") / "case", orders))
+                    made.forks = False  # and so with hashes of its own
                     made.live()
                     assert [] == faults(made)
                     known[tuple(orders)] = made

@@ -17,11 +17,13 @@ import attrs
 from intentlog.agents import facts
 from intentlog.agents.models import idempotency_key
 from intentlog.eventlog import StoredEvent
-from tests.acceptance.harness import Ended, child, decoded, end_of, events
+from tests.acceptance.forking import Forked
+from tests.acceptance.harness import Ended, child, decoded, end_of, events, forked
 from tests.acceptance.kill.orders import app
 from tests.acceptance.kill.world import World, world
 from tests.stores import Store
 
+CHILD = "tests.acceptance.kill.child"
 #: Lives at a time; the machine these tests are sized for has two cores.
 AT_ONCE = 2
 
@@ -111,15 +113,17 @@ class Case:
     lives: list[Life] = attrs.field(factory=list)
     counts: dict[str, int] = attrs.field(factory=dict)
     begun_again: int = 0
+    #: Whether its lives are forked from a process that has read all modules.
+    forks: bool = True
 
     @property
     def file(self) -> Path:
         return self.folder / "orders.jsonl"
 
-    def command(self, *more: str, verb: str = "run") -> list[str]:
+    def words(self, *more: str, verb: str = "run") -> list[str]:
         """`eventlog run` over the whole input file, until idle; or another command on the same log."""
         given = ["--input", str(self.file)] if verb == "run" else []
-        return [sys.executable, "-m", "tests.acceptance.kill.child", verb, "tests.acceptance.kill.orders:app", "--log", self.url, *given, "--until-idle", *more]
+        return [verb, "tests.acceptance.kill.orders:app", "--log", self.url, *given, "--until-idle", *more]
 
     def env(self, caller: str, crash: str | None = None, habit: str | None = None) -> dict[str, str]:
         env = {"KILL_WORLD": str(self.world.port), "KILL_CALLER": caller, "KILL_COUNTS": str(self.folder / "counts.json"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -127,9 +131,10 @@ class Case:
 
     def start(
         self, caller: str, *more: str, crash: str | None = None, habit: str | None = None, verb: str = "run"
-    ) -> AbstractContextManager[subprocess.Popen[str]]:
+    ) -> AbstractContextManager[subprocess.Popen[str] | Forked]:
         """A child whose end is the caller's business; tell ``buried`` of it."""
-        return child(self.command(*more, verb=verb), self.env(caller, crash, habit))
+        words, env = self.words(*more, verb=verb), self.env(caller, crash, habit)
+        return forked(CHILD, words, env) if self.forks else child([sys.executable, "-m", CHILD, *words], env)
 
     def live(self, *more: str, crash: str | None = None, kill_after: float | None = None, habit: str | None = None, verb: str = "run") -> Life:
         """One life from start to end."""

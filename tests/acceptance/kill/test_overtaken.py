@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tests.acceptance.forking import Forked
 from tests.acceptance.harness import Ended, end_of
 from tests.acceptance.kill.laws import faults
 from tests.acceptance.kill.lives import Case, Life, case, orders_of, read
@@ -17,7 +18,7 @@ from tests.acceptance.kill.orders import EFFECTS
 LEASE = ("--lease-ms", "600")
 
 
-def stop_between_commits(made: Case, started: subprocess.Popen[str]) -> None:
+def stop_between_commits(made: Case, started: subprocess.Popen[str] | Forked) -> None:
     """SIGSTOP, at a moment when the child is not writing: nobody could take over before it went on."""
     while True:
         os.kill(started.pid, signal.SIGSTOP)
