@@ -160,6 +160,7 @@ class BusEffector:
             self._source.close()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+        self._holding.close()
         for each in self._outlets:
             each.close()
 
@@ -264,8 +265,9 @@ class BusEffector:
         running = [each.running for each in (*self._lanes.values(), *self._parting)]
         if running:
             await asyncio.wait(running, timeout=max(0.0, deadline - loop.time()))
-        for held in self._holding.calls:
-            self._watching.left(held.pending)
+        for held in self._holding.held:
+            if held.invoked:
+                self._watching.left(held.pending)
         for each in running:
             each.cancel()
         if running:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import attrs
 
-from ...agents.leasing import between_beats, in_thread
+from ...agents.leasing import between_beats
 from ...eventlog.clock import Clock, Micros
 from ..dedup.errors import StoreUnavailable
 from ..dedup.store import DedupStore
@@ -16,6 +18,7 @@ from ..outbox import Pending
 from ..watching import Watching
 
 RENEWALS: Final = "renewals"
+_THREADS: Final = 8
 
 
 @attrs.define(eq=False)
@@ -47,6 +50,8 @@ class Holding:
     ) -> None:
         self._store, self._clock, self._lease = store, clock, lease
         self._watching, self._on_error, self._on_loss = watching, on_error, on_loss
+        #: Of their own: a sink or a store that hangs keeps threads of the pool, and no renewal may wait for one.
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="intentlog-renewals")
         self.held: set[Held] = set()
 
     def take(self, pending: Pending, token: int) -> Held:
@@ -67,6 +72,10 @@ class Holding:
         self._on_loss(held)
         if held.call is not None:
             held.call.cancel()
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     @property
     def calls(self) -> list[Held]:
@@ -91,6 +100,7 @@ class Holding:
 
     async def _renew(self, held: Held) -> None:
         now = self._clock()
-        kept = await in_thread(lambda: self._store.renew(held.pending.intent.intent_id, held.token, until=now + self._lease, now=now))
+        renew = functools.partial(self._store.renew, held.pending.intent.intent_id, held.token, until=now + self._lease, now=now)
+        kept = await asyncio.get_running_loop().run_in_executor(self._threads, renew)
         if not kept and held in self.held:
             self.lose(held)

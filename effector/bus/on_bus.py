@@ -28,6 +28,12 @@ TOPICS: Final = ("intents_from", "results_to", "approvals_to", "dead_letters_to"
 class BusEngine(BusEffector):
     """The engine of a replica; nothing runs beside it."""
 
+    caveats: tuple[str, ...] = ()
+
+    def report(self) -> dict[str, Any]:
+        """The same, and what the dedup store may forget the way it is set up."""
+        return super().report() | {"dedup_caveats": list(self.caveats)}
+
     def beside(self) -> Mapping[str, Part]:
         """No parts."""
         return {}
@@ -45,7 +51,7 @@ class OnBus:
 
     def told(self) -> dict[str, Any]:
         said = {name: masked_url(getattr(self.settings, name)) for name in TOPICS}
-        return said | {"dedup": self.store.url, "group": self.settings.consumer_group, "caveats": list(self.store.caveats)}
+        return said | {"dedup": self.store.url, "group": self.settings.consumer_group}
 
     def quiet(self, settings: Settings) -> dict[str, float]:
         quiet = dict.fromkeys((*PARTS, *PASSIVE), QUIET + settings.poll_ms / 1000)
@@ -53,7 +59,7 @@ class OnBus:
 
     def engine(self, making: Making) -> BusEngine:
         s, buses = self.settings, self.by_option
-        return BusEngine(
+        engine = BusEngine(
             making.registry.codec,
             making.registry.tools,
             self.store,
@@ -77,6 +83,10 @@ class OnBus:
             verifier=making.verifier,
             keys=making.keys,
         )
+        engine.caveats = self.store.caveats
+        for each in engine.caveats:
+            making.lines.warning("dedup store may forget", dedup=self.store.url, text=each)
+        return engine
 
     def close(self) -> None:
         self.buses.close()

@@ -82,7 +82,9 @@ class Window:
         return len(self._entries) <= MOST // 2 and self._bytes <= MOST_BYTES // 2
 
     def add(self, message: Message) -> None:
-        """The next message of the partition."""
+        """The next message of the partition; one that was delivered before changes nothing."""
+        if message.offset <= self.done or message.offset in self._delivered:
+            return
         self._entries[message.offset] = Entry(message)
         self._delivered[message.offset] = False
         self._bytes += len(message.value)

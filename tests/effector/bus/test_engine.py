@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -641,3 +642,69 @@ def test_a_lane_whose_taking_fails_goes_on_with_other_keys_and_tries_again(scene
     scene.stage("other", name="other")
     scene.serve()
     assert (["other", "bad"], [("lane 0", "RuntimeError")] * 2) == (scene.begun, scene.heard.failures)
+
+
+def test_a_partition_with_too_much_in_hand_is_paused_and_resumed(scene: Scene):
+    scene.partitions = 1
+    first = scene.stage("held", name="first")
+    for n in range(400):
+        scene.stage("held", name=f"{n}")
+    now = system_clock()
+    theirs = scene.store.claim(first, "somebody", now=now, until=now + MINUTE)
+
+    async def run() -> None:
+        async with scene.serving() as effector:
+            await until(lambda: effector._lanes and effector._lanes[0].paused)
+            assert effector.open < 600
+            scene.stage("behind", name="behind")
+            await until(lambda: effector.counts.busy >= 3)
+            assert [] == scene.begun
+            scene.store.release(first, theirs.token)  # type: ignore[union-attr]
+            await until(scene.done)
+            assert not effector._lanes[0].paused
+
+    asyncio.run(run())
+    assert ["first", *(f"{n}" for n in range(400)), "behind"] == scene.begun
+
+
+def test_renewals_that_fail_show_in_health_and_a_call_goes_on(scene: Scene):
+    name = scene.stage(tool="nap", name="x", seconds=1.0)
+
+    async def run() -> None:
+        async with scene.serving(scene.effector(lease=0.6)):
+            await until(lambda: scene.begun)
+            scene.store.away.set()
+            await until(lambda: ("renewals", "StoreUnavailable") in scene.heard.failures)
+            scene.store.away.clear()
+            await until(scene.done)
+
+    asyncio.run(run())
+    assert (["x"], {name: "OK"}) == (scene.begun, scene.statuses())
+
+
+def test_a_sink_that_hangs_keeps_no_renewal_waiting(scene: Scene, monkeypatch):
+    """Every thread of the pool hangs in a sink, and a tool under way keeps its lease."""
+    gate = threading.Event()
+    scene.partitions = 8
+    publish = MemoryBroker.publish
+
+    def hang(self, topic, messages):
+        if topic == "results":
+            gate.wait(30)
+        publish(self, topic, messages)
+
+    monkeypatch.setattr(MemoryBroker, "publish", hang)
+    scene.stage(scene.key_in(0), "nap", name="long", seconds=1.5)
+    for n in range(1, 8):
+        scene.stage(scene.key_in(n), name=f"{n}")
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(8))
+        async with scene.serving(scene.effector(lease=0.6)) as effector:
+            await until(lambda: "tool.called" in scene.boundaries and effector.calling == 0 and len(scene.begun) == 8)
+            gate.set()
+            await until(scene.done)
+            assert 0 == effector.counts.stale
+
+    asyncio.run(run())
+    assert {"OK"} == set(scene.statuses().values())
