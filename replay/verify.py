@@ -32,6 +32,7 @@ from ..eventlog.names import category_of
 from .bookkeeping import ahead_of_the_log, covering, no_wake, odd_columns, wrong_category
 from .errors import EmptyStream
 from .fold import head_of
+from .forking.begun import is_still
 from .orphans import lost_send, uncorrelated
 from .signatures import Signatures
 
@@ -177,7 +178,8 @@ def _beside(log: EventLog, check: _Check, checkpoints: dict[str, int]) -> None:
     for stored, sent in check.sent:
         if text := lost_send(log, stored, sent):
             report.fault(FaultKind.ORPHAN, stored.version, text)
-    if check.run_state is not None and (text := no_wake(log, report.stream, check.run_state, check.version, check.last_at)):
+    text = no_wake(log, report.stream, check.run_state, check.version, check.last_at) if check.run_state is not None else ""
+    if text and not is_still(log, report.stream):
         report.fault(FaultKind.NO_WAKE, check.version, text)
 
 

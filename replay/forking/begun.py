@@ -6,7 +6,7 @@ import attrs
 
 from ...agents import facts
 from ...eventlog.codec import Codec
-from ...eventlog.errors import Undecodable
+from ...eventlog.errors import InvalidName, Undecodable
 from ...eventlog.log import EventLog
 from ...eventlog.names import split_stream, stream_name
 from ...eventlog.registry import EventRegistry, event
@@ -80,3 +80,11 @@ def begun(log: EventLog, stream: str) -> ForkBegun:
 def is_merged(log: EventLog, stream: str) -> bool:
     """Whether the fork was brought back already."""
     return any(event.type == "fork.merged" for event in log.read(place_of(stream), payloads=False))
+
+
+def is_still(log: EventLog, stream: str) -> bool:
+    """Whether it is a fork that is to go on no more, or never was: nobody is woken for it, and that is as it should be."""
+    try:
+        return log.head(place_of(stream)) >= 0 and (is_merged(log, stream) or not begun(log, stream).live)
+    except (ForkRefused, InvalidName):
+        return False

@@ -17,6 +17,7 @@ from ...agents.intents import settlement_event_id
 from ...agents.queues import EFFECTS, TURNS
 from ...agents.run import next_attention
 from ...agents.streams import StreamState
+from ...eventlog.clock import SECOND
 from ...eventlog.errors import LogError
 from ...eventlog.events import NewEvent
 from ...eventlog.log import AppendRequest, Claim, EventLog, StreamAppend, Wake
@@ -33,7 +34,8 @@ from .pieces import Piece
 from .writing import FOR_EVER
 
 _MERGER: Final = "fork: merged"
-"""Who holds the leases of a fork that was merged."""
+"""Who holds the lease of the effects of a fork that was merged."""
+_PATIENCE: Final = 60 * SECOND
 _MERGED: Final = bytes(15) + b"\1"
 
 
@@ -103,8 +105,9 @@ def _check_replays(app: App, source: EventLog, stream: str, together: Sequence[P
 def carry_out(merge: Merge, source: EventLog, fork: EventLog | None, app: App, *, by: str) -> int:
     """Write what is planned; how many events the source got. ``fork`` is the fork's log, the same object when it is the same log.
 
-    A live fork goes on no more afterwards: its leases are held for ever, taken before anything is written, so that
-    nobody decides a turn of it or carries out an effect of it meanwhile. ``fork`` may be ``None`` for one that is not live.
+    A live fork goes on no more afterwards: nothing wakes it, and the lease of its effects is held for ever. Both leases are
+    taken before anything is written, so that nobody decides a turn of it or carries out an effect of it meanwhile. ``fork`` may
+    be ``None`` for one that is not live.
     Raises ``MergeRefused`` for conflicts, and when either side went on meanwhile or is being worked on.
     """
     plan, record = merge.plan, merge.record
@@ -119,9 +122,7 @@ def carry_out(merge: Merge, source: EventLog, fork: EventLog | None, app: App, *
         raise MergeRefused(f"{record.stream} is live, so its log must be open for writing: it is to go on no more.")
     told = fork_codec().stage(ForkMerged(record.source, merge.source_head + 1, len(plan.bring), by), event_id=_MERGED)
     ended = StreamAppend(place_of(record.stream), [told], 0)
-    # Due as its outcomes make it, and yet never taken up: it is in hand for ever.
-    ends = _ends(merge, app, by)
-    ending = StreamAppend(record.stream, ends, merge.fork_head, [Wake(TURNS, fork.clock(), sooner=True)] if ends else [])
+    ending = StreamAppend(record.stream, _ends(merge, app, by), merge.fork_head, [Wake(TURNS, None)])
     with _held(fork, record.stream):
         if fork is source:
             _append(source, [*parts, ending, ended], record)
@@ -134,12 +135,12 @@ def carry_out(merge: Merge, source: EventLog, fork: EventLog | None, app: App, *
 
 @contextmanager
 def _held(log: EventLog, stream: str) -> Iterator[None]:
-    """Nobody else has the stream in hand, for ever; as before when the block raises."""
+    """Nobody else has the stream in hand; its effects for ever, unless the block raises."""
     now = log.clock()
     claims: list[Claim] = []
     try:
         for queue, what in ((TURNS, "a worker is deciding a turn of it"), (EFFECTS, "an effector is carrying out an effect of it")):
-            token = log.schedule.acquire(queue, (stream,), _MERGER, now=now, until=FOR_EVER).get(stream)
+            token = log.schedule.acquire(queue, (stream,), _MERGER, now=now, until=FOR_EVER if queue == EFFECTS else now + _PATIENCE).get(stream)
             if token is None:
                 raise MergeRefused(f"{stream} cannot be merged at this moment: {what}, or somebody else merges it. Nothing was written. Try again.")
             claims.append(Claim(queue, stream, token, None))
@@ -147,6 +148,7 @@ def _held(log: EventLog, stream: str) -> Iterator[None]:
     except BaseException:
         log.schedule.release(claims)
         raise
+    log.schedule.release(claims[:1])
 
 
 def _ends(merge: Merge, app: App, by: str) -> list[NewEvent]:

@@ -38,7 +38,7 @@ from .identity import renamed
 from .pieces import INVENTED, Piece
 
 _OFF: Final = "fork: effects are off"
-"""Who holds a copy's leases, so that no worker and no effector takes it up."""
+"""Who holds the lease of a copy's effects, so that no effector takes them up."""
 FOR_EVER: Final = 2**62
 
 
@@ -73,8 +73,8 @@ def write_copy(fork: WhatIf, place: str, *, source_log: str, by: str) -> Written
     try:
         if log.head(fork.stream) >= 0:
             raise ForkRefused(f"{masked_url(place)} has a stream {fork.stream} already, and a copy keeps its name. Write it to another log, or to a bundle.")
-        for queue in (TURNS, EFFECTS):  # before there is anything to take up
-            log.schedule.acquire(queue, (fork.stream,), _OFF, now=clock(), until=FOR_EVER)
+        # Before there is anything to carry out. Turns need no holding back: nothing wakes the stream.
+        log.schedule.acquire(EFFECTS, (fork.stream,), _OFF, now=clock(), until=FOR_EVER)
         expected = -1
         for moment, together in groupby(fork.pieces, key=lambda piece: piece.recorded_at):
             clock.now = moment
