@@ -15,6 +15,8 @@ from psycopg.rows import dict_row
 
 from intentlog.agents import facts
 from intentlog.agents.app import runtime_codec
+from intentlog.agents.operating import readmit, standing
+from intentlog.agents.signing import KeyRing
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.postgres.statements import statement
 from intentlog.eventlog.versions import ANY
@@ -216,6 +218,23 @@ def test_a_blocked_stream_is_a_dead_letter_until_a_worker_has_taken_it_up(postgr
     assert 1 == len(rows(postgres_url, "dead_letters"))
     append(facts.TimerFired(0, "", 1))
     assert [] == rows(postgres_url, "dead_letters") == told("dead-letters", "list", "--log", postgres_url)
+    log.close()
+
+
+def test_an_intent_is_distrusted_until_somebody_vouches_for_it(postgres_url):
+    log, codec = open_log(postgres_url), runtime_codec()
+    staged = codec.stage(facts.IntentStaged("x", 0, 0, "pay", {}, b"d", log.clock() + 3_600_000_000), event_id=uuid.uuid4().bytes)
+
+    def status() -> tuple[str, str]:
+        (row,) = rows(postgres_url, "intents")
+        return row["status"], standing(log, "x").status
+
+    log.append("orders-bob", [staged], ANY)
+    distrusted = facts.IntentDistrusted("x", "it is not signed", "e", staged.schema, staged.data)
+    log.append("orders-bob", [codec.stage(distrusted, event_id=uuid.uuid4().bytes)], ANY)
+    assert ("DISTRUSTED", "DISTRUSTED") == status()
+    readmit(log, "x", KeyRing({"may": bytes(32)}), by="ada", reason="fine", patience=20.0)
+    assert ("STAGED", "STAGED") == status()
     log.close()
 
 
