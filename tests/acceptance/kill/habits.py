@@ -9,7 +9,8 @@ import attrs
 
 from intentlog.agents import facts
 from intentlog.agents.models import idempotency_key
-from intentlog.agents.turns import Ask, Commit, Turns
+from intentlog.agents.plans import Ask, Commit
+from intentlog.agents.turns import Turns
 from intentlog.effector import phases
 from intentlog.effector.carrying import Carrying, End
 from intentlog.effector.effector import Effector
