@@ -27,6 +27,7 @@ from intentlog.eventlog.events import StoredEvent
 
 CODEC = runtime_codec()
 HOUR = 3600 * SECOND
+MINUTE = 60 * SECOND
 
 
 def encoded(fact: Any, stream: str, keys: KeyRing | None = None) -> Outgoing:

@@ -1,0 +1,49 @@
+"""Approvals on their way to people: published as they came, once, and never after their deadline."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from intentlog.agents import facts
+from intentlog.eventlog.clock import system_clock
+from tests.effector.bus.scene import MINUTE, Scene, encoded, until
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_question_is_published_as_it_came_and_once(scene: Scene):
+    asked = facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {"cents": 1}, b"d" * 32, system_clock() + MINUTE)
+    message = encoded(asked, "a-k")
+    scene.publish(message, message, message)
+    scene.serve()
+    (published,) = scene.broker.messages("approvals")
+    assert (message.key, message.value, message.headers) == (published.key, published.value, published.headers)
+    assert ([], [], "ASKED") == (scene.results(), scene.begun, scene.store.look("q-1", now=system_clock()).status)  # type: ignore[union-attr]
+
+
+def test_a_question_past_its_deadline_is_asked_of_nobody(scene: Scene):
+    scene.publish(encoded(facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() - 1), "a-k"))
+    scene.serve()
+    assert ([], [], []) == (scene.broker.messages("approvals"), scene.results(), scene.dead())
+
+
+def test_while_nobody_takes_questions_they_wait_and_nothing_else_does(scene: Scene):
+    scene.partitions = 1
+    scene.down.add("approvals")
+    scene.publish(encoded(facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() + MINUTE), "a-k"))
+    scene.stage("other")
+
+    async def run() -> None:
+        async with scene.serving():
+            await until(lambda: scene.heard.failures.count(("approvals", "BusUnavailable")) >= 2)
+            assert (1, {}) == (len(scene.results()), scene.broker.acknowledged("intents", "g"))
+            scene.down.clear()
+            await until(scene.done)
+
+    asyncio.run(run())
+    assert 1 == len(scene.broker.messages("approvals"))
