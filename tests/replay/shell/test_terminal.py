@@ -83,7 +83,7 @@ def test_the_recorded_session_holds(folder, tmp_path, front, columns):
 def test_it_is_coloured_and_goes_on_where_it_was(folder, tmp_path, front):
     with opened(folder, tmp_path, "accounts-acct-42", "--app", "refunds:app", f"--{front}") as terminal:
         terminal.enter("st")
-        assert "\x1b[" in "".join(line for line in terminal.screen(coloured=True) if "Account(" in line)
+        assert "\x1b[" in "".join(line for line in terminal.screen(coloured=True) if "refunded_cents" in line)
         terminal.ready()
         terminal.keys("C-d")
         terminal.wait(lambda lines: any("Pane is dead" in line for line in lines), "its end")
