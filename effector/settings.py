@@ -193,6 +193,8 @@ class Settings:
             yield "signing_keys", f"{named('signing_keys')}: what goes to a webhook is signed, so that its receiver knows whose it is; give the keys"
 
     def _of_the_bus(self) -> Iterator[tuple[str, str]]:
+        if self.to_webhook:  # the URL itself is not shown: its path may be a secret
+            yield "approvals_to", f"{named('approvals_to')}: with intents from a bus, questions go to a topic, and not to a webhook"
         for name, example in _BUS_NEEDS.items():
             if getattr(self, name).startswith(LOG_SCHEME):
                 yield name, f"{named(name)}: intents from a bus need it, for example {example}"

@@ -121,7 +121,7 @@ def open_on_bus(settings: Settings, given: Mapping[str, MakeBus] | None, problem
 
 def _bus(buses: Buses, settings: Settings, name: str, problems: list[str]) -> Iterator[Bus]:
     url = getattr(settings, name)
-    if url.startswith(LOG_SCHEME):  # told of already
+    if url.startswith((LOG_SCHEME, "webhook+")):  # told of already
         return
     try:
         yield buses.at(url)
