@@ -17,7 +17,7 @@ import msgspec
 
 from ..eventlog.clock import SECOND, Micros
 from ..eventlog.events import StoredEvent
-from ..eventlog.printing import iso, plain
+from ..eventlog.printing import iso, one_line, plain
 from . import facts
 from .errors import NotAuthentic
 from .signing import KeyRing, Signature
@@ -105,6 +105,6 @@ def opened(body: bytes, header: str, keys: KeyRing, *, now: Micros, tolerance: t
         read = msgspec.json.decode(body, type=_Document)
         digest = bytes.fromhex(read.digest)
     except (msgspec.MsgspecError, ValueError, UnicodeError) as problem:
-        raise NotAuthentic(f"the body is no published approval: {problem}") from problem
+        raise NotAuthentic(f"the body is no published approval: {one_line(str(problem), 300)}") from problem
     place = (read.id, read.stream, read.approval, read.question, read.channel, read.details)
     return PublishedApproval(*place, digest, read.expires_at_us, read.answer_url)

@@ -17,6 +17,7 @@ from ..eventlog.clock import SECOND, Micros, from_timedelta
 from ..eventlog.errors import EventIdConflict, InvalidName
 from ..eventlog.log import EventLog
 from ..eventlog.names import check_stream
+from ..eventlog.printing import one_line
 from ..eventlog.versions import ANY
 from . import facts
 from .app import App, runtime_codec
@@ -114,7 +115,7 @@ def _read(raw: bytes) -> _Signed:
     try:
         return msgspec.json.decode(raw, type=_Signed)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
-        raise NotAuthentic(f"it is no signed answer: {problem}") from problem
+        raise NotAuthentic(f"it is no signed answer: {one_line(str(problem), 300)}") from problem
 
 
 def _hex(text: str, what: str) -> bytes:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _COLUMNS: Final = (Column("stream"), Column("approval"), Column("channel"), Column("age", right=True), Column("until (UTC)"), Column("question", gives=True))
+_MOST_READ: Final = 1 << 20
+"""Bytes of a signed answer that are looked at; one is a few hundred."""
 _DIGITS: Final = re.compile(r"[0-9a-fA-F]{8,64}")
 
 
@@ -237,8 +239,9 @@ def answer(signed: str, fresh_for: int, keys: KeyRing | None, url: str, as_json:
 
 def _read(name: str) -> bytes:
     if name == "-":
-        return sys.stdin.buffer.read()
+        return sys.stdin.buffer.read(_MOST_READ)
     try:
-        return Path(name).read_bytes()
+        with Path(name).open("rb") as file:
+            return file.read(_MOST_READ)
     except OSError as problem:
         raise click.UsageError(f"--signed {name!r} cannot be read: {problem.strerror}") from problem

@@ -191,6 +191,8 @@ class Turns:
         activation = state.run.open.get(seq)
         if activation is None or activation.state in _WAITING:
             raise Superseded(f"{state.stream}: activation {seq} went on elsewhere")
+        if self.outcomes is not None and (yield Ask(functools.partial(self.outcomes, state))) is not None:
+            raise Superseded(f"{state.stream}: an outcome came that nobody vouches for")  # whoever serves it next says so
         forget_loads(activation)
         ctx = _context(definitions, state, activation, now)
         ctx.reload = True

@@ -53,6 +53,8 @@ class Metrics(Watching):
         self._distrusted = counter("intents_distrusted", "Intents that were not authentic: nothing was done about them")
         self._repeated = counter("repeated", "Deliveries by a bus of intents that had their outcome: it was published again")
         self._dead_letters = counter("dead_letters", "Messages of a bus that were set aside", "kind")
+        self._published = counter("approvals_published", "Questions to people that a surface has taken")
+        self._undelivered = counter("approvals_undelivered", "Questions to people that a surface refused until they were given up")
         self._busy = counter("busy", "Times that a key was found held by another replica")
         self._handed_back = counter("handed_back", "Keys handed back")
         self._abandoned = counter("tools_abandoned", "Calls left alone because the tool was deaf to its timeout", "tool")
@@ -109,6 +111,12 @@ class Metrics(Watching):
 
     def distrusted(self, pending: Pending, why: str) -> None:
         self._distrusted.inc()
+
+    def approval_published(self, stream: str) -> None:
+        self._published.inc()
+
+    def approval_undelivered(self, stream: str) -> None:
+        self._undelivered.inc()
 
     def postponed(self, pending: Pending, outcome: Outcome) -> None:
         self._postponed.labels(self._tool(pending)).inc()

@@ -42,6 +42,12 @@ class Watching:
     def distrusted(self, pending: Pending, why: str) -> None:
         """The intent is not authentic; nothing was done about it, and that is recorded."""
 
+    def approval_published(self, stream: str) -> None:
+        """A surface has the question that ``stream`` asks."""
+
+    def approval_undelivered(self, stream: str) -> None:
+        """A surface refused the question again and again; it is given up, and that is recorded."""
+
     def waiting(self, reasons: Mapping[str, int]) -> None:
         """Keys that wait, by what keeps them: an unknown tool that is held, a back-off, a limit of the tool. About once a second."""
 
@@ -114,6 +120,14 @@ class Everyone(Watching):
     def distrusted(self, pending: Pending, why: str) -> None:
         for each in self._listeners:
             each.distrusted(pending, why)
+
+    def approval_published(self, stream: str) -> None:
+        for each in self._listeners:
+            each.approval_published(stream)
+
+    def approval_undelivered(self, stream: str) -> None:
+        for each in self._listeners:
+            each.approval_undelivered(stream)
 
     def refused(self, pending: Pending, outcome: Outcome) -> None:
         for each in self._listeners:

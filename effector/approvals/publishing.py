@@ -178,6 +178,7 @@ class Publisher:
             else:
                 self._boundary("approval.published", stream)
                 self.published += 1
+                self._watching.approval_published(stream)
                 self._over(questions, question)
                 if self._lines is not None:
                     self._lines.info("approval published", **_of(question))
@@ -213,6 +214,7 @@ class Publisher:
         event = self._codec.stage(fact, event_id=event_id, correlation=question.event.correlation, causation=question.event.event_id)
         await in_thread(lambda: self._log.append(stream, [event], ANY))
         self.undelivered += 1
+        self._watching.approval_undelivered(stream)
         self._over(questions, question)
         self._warn("approval given up", **_of(question), failures=question.failures, reason=str(problem))
 

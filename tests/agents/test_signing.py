@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from intentlog.agents import facts
 from intentlog.agents.signing import KeyRing, KeysRefused, Signature, verifier
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 TEXT = f"new:{NEW.hex()}\n# retired in May\nold:{OLD.hex()}\n"
 INTENT = ("orders-a", 1, b"payload")
+READMITTED = ("orders-a", 1, "ada", "fine", 0, 1, b"payload")
+ANSWER = ("orders-a", "approval-0-0", b"digest", True, "ada", "fine", 7)
 
 
 @pytest.fixture
@@ -112,3 +115,53 @@ def test_a_verifier_refuses_wrong_signatures_and_missing_ones_when_they_are_requ
     assert verifier("off", None) is None
     with pytest.raises(KeysRefused, match="give --signing-keys"):
         verifier("require", None)
+
+
+SIGNED = {
+    "intent": (lambda ring: ring.sign_intent(*INTENT), lambda ring, made: ring.verify_intent(made, *INTENT)),
+    "outcome": (lambda ring: ring.sign_outcome(*INTENT), lambda ring, made: ring.verify_outcome(made, *INTENT)),
+    "readmission": (lambda ring: ring.sign_readmission(*READMITTED), lambda ring, made: ring.verify_readmission(made, *READMITTED)),
+    "webhook": (lambda ring: ring.sign_webhook(7, b"payload"), lambda ring, made: ring.verify_webhook(made, 7, b"payload")),
+    "answer": (lambda ring: ring.sign_answer(*ANSWER), lambda ring, made: ring.verify_answer(made, *ANSWER)),
+}
+
+
+@pytest.mark.parametrize("purpose", SIGNED)
+def test_a_signature_for_one_purpose_is_of_no_use_for_another(ring, purpose):
+    made = SIGNED[purpose][0](ring)
+    authentic = {other: verify(ring, made) is None for other, (_, verify) in SIGNED.items()}
+    assert {other: other == purpose for other in SIGNED} == authentic
+
+
+@pytest.mark.parametrize("place", range(len(ANSWER)))
+def test_every_part_of_an_answer_is_signed(ring, place):
+    made = ring.sign_answer(*ANSWER)
+    other = [*ANSWER]
+    other[place] = {"str": "x", "bytes": b"x", "bool": False, "int": 8}[type(ANSWER[place]).__name__]
+    assert "not one of this answer" in (ring.verify_answer(made, *other) or "")
+
+
+@pytest.mark.parametrize("place", range(len(READMITTED)))
+def test_every_part_of_a_readmission_is_signed(ring, place):
+    made = ring.sign_readmission(*READMITTED)
+    other = [*READMITTED]
+    other[place] = {"str": "x", "bytes": b"x", "int": 8}[type(READMITTED[place]).__name__]
+    assert "not one of these bytes" in (ring.verify_readmission(made, *other) or "")
+
+
+def test_parts_are_not_run_together(ring):
+    made = ring.sign_answer("orders-a", "approval-0-0", b"d", True, "ada", "bob", 7)
+    assert ring.verify_answer(made, "orders-a", "approval-0-0", b"d", True, "adab", "ob", 7)
+
+
+def test_keys_without_verifying_are_there_to_sign_outcomes_with(ring):
+    signs = verifier("off", ring)
+    assert signs is not None
+    wrong = Signature("new", b"")
+    assert (None, None, ring) == (signs.objection(wrong, *INTENT), signs.objection(None, *INTENT), signs.keys)
+    forged = facts.IntentReadmitted("x", 1, "eve", "", 0, 1, b"payload", "new", b"")
+    assert signs.objection_to_readmission(forged, "orders-a") is None
+    for mode in ("permissive", "require"):
+        insists = verifier(mode, ring)
+        assert insists is not None
+        assert insists.objection_to_readmission(forged, "orders-a")
