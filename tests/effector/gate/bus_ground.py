@@ -33,7 +33,7 @@ class BusGround:
 
     @property
     def lease_ms(self) -> int:
-        return 4000
+        return 5000
 
     def __attrs_post_init__(self) -> None:
         installed = self.folder / "gate_bus-1.0.dist-info"
@@ -61,8 +61,8 @@ class BusGround:
                 continue
             self._read.add((each.partition, each.offset))
             fact = wire.decode_result(CODEC, each.value)[1]
-            by = fact.settled_by.rpartition("/")[2]
-            self._outcomes.setdefault(fact.intent_id, []).append(Outcome(fact.status, fact.value, fact.attempts, by))
+            outcome = Outcome(fact.status, fact.value, fact.attempts, fact.settled_by.rpartition("/")[2], str(fact.failure or ""))
+            self._outcomes.setdefault(fact.intent_id, []).append(outcome)
             self._bytes.setdefault(fact.intent_id, set()).add(each.value)
         return self._outcomes
 

@@ -58,8 +58,10 @@ def attempts_within_bounds(run: Run) -> Iterator[str]:
 def charged_once(run: Run) -> Iterator[str]:
     """An idempotent tool's ledger has each id once, whoever asked for it how often."""
     wanted = {each.id for each in run.intents if each.tool == "charge"}
-    if run.provider.receipts.keys() != wanted:
-        yield f"charges {sorted(run.provider.receipts)}, expected {sorted(wanted)}"
+    if missing := wanted - run.provider.receipts.keys():
+        yield f"never charged: {sorted(missing)}"
+    if strange := run.provider.receipts.keys() - wanted:
+        yield f"charged, and nobody wanted it: {sorted(strange)}"
     for each, outcome in _ended(run):
         if each.tool == "charge" and outcome.value != run.provider.receipts.get(each.id):
             yield f"{_name(each)} was told {outcome.value!r}, and the receipt is {run.provider.receipts.get(each.id)!r}"

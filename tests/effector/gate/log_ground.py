@@ -54,7 +54,9 @@ class LogGround:
     def outcomes(self) -> dict[str, list[Outcome]]:
         for each in self.log.read_all(after=self._read, types=["intent.settled"]):
             fact = CODEC.decode_stored(each)
-            self._outcomes.setdefault(fact.intent_id, []).append(Outcome(fact.status, fact.value, fact.attempts, _life(fact.settled_by)))
+            self._outcomes.setdefault(fact.intent_id, []).append(
+                Outcome(fact.status, fact.value, fact.attempts, _life(fact.settled_by), str(fact.failure or ""))
+            )
             self._read = each.position
         return self._outcomes
 

@@ -48,6 +48,8 @@ class Outcome:
     attempts: int
     #: The life that settled it.
     by: str
+    #: What it says of a failure.
+    why: str = ""
 
 
 class Ground(Protocol):
@@ -177,7 +179,7 @@ class Run:
             **(death.environment() if death is not None else {}),
             **more,
         }
-        words = ["--registry", "tests.effector.gate.tools:TOOLS", "--owner", name, "--poll-ms", "30", "--max-concurrent-partitions", "3"]
+        words = ["--registry", "tests.effector.gate.tools:TOOLS", "--owner", name, "--poll-ms", "50", "--max-concurrent-partitions", "3"]
         words += ["--lease-ms", str(self.ground.lease_ms), "--tool-timeout-ms", str(self.ground.lease_ms - 500)]
         life = Life(name, slot, death, environment, self.ground.effector(words, environment, self.folder, name))
         self.lives.append(life)
