@@ -50,8 +50,9 @@ def compare_staged(codec: Codec, recorded: Sequence[Row], decided: Sequence[Enco
 
 def _differ(codec: Codec, version: int, kind: str, schema: int, data: bytes, new: Encoded) -> Mismatch | None:
     old = codec.decode(kind, schema, data)
-    if codec.encode(old) == new:  # written under an older schema, or not in canonical form
-        return None
+    if codec.encode(old) == new:  # written under an older schema, or not in canonical form, or with fields that the class has lost
+        lost = _lost(codec.tree(data), codec.tree(new[2]), "") if schema == new[1] else None
+        return Mismatch(version, kind, step_of(old), subject_of(old), lost[1], "(absent)", lost[0]) if lost is not None else None
     fresh = codec.decode(*new)
     step, subject = step_of(old), subject_of(old)
     if step < 0:
@@ -62,6 +63,25 @@ def _differ(codec: Codec, version: int, kind: str, schema: int, data: bytes, new
     if not found.path:  # equal in Python, and yet not the same: 1.0 and 1.00, -0.0 and 0.0
         return Mismatch(version, kind, step, subject, shown(old), shown(fresh), "value")
     return Mismatch(version, kind, step, subject, found.left, found.right, found.path)
+
+
+def _lost(was: Any, now: Any, path: str) -> tuple[str, str] | None:
+    """The first field that is recorded and that the class of today has no place for, and what it holds.
+
+    Under the same schema version nothing says that it may go. A field that is new has its default, and may.
+    """
+    if isinstance(was, dict) and isinstance(now, dict):
+        for name, value in was.items():
+            place = f"{path}.{name}" if path else str(name)
+            if name not in now:
+                return place, shown(value)
+            if (found := _lost(value, now[name], place)) is not None:
+                return found
+    elif isinstance(was, list | tuple) and isinstance(now, list | tuple):
+        for place, (before, after) in enumerate(zip(was, now, strict=False)):
+            if (found := _lost(before, after, f"{path}[{place}]")) is not None:
+                return found
+    return None
 
 
 _STEPS: Final = (facts.IntentStaged, facts.TimerArmed, facts.Traced, facts.ApprovalRequested, facts.InputSent, facts.SignalTaken)

@@ -20,7 +20,13 @@ PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli imp
 APP = """
 from datetime import timedelta
 from intentlog.agents import App, ModelResponse, agent, tool
+from intentlog.eventlog import event
 from greetings import GREETING
+
+@event("letter.begun")
+class Begun:
+    to: str
+    warmth: int = 3
 
 class Agreeable:
     provider, model = "example", "agreeable"
@@ -34,6 +40,7 @@ async def push(text: str) -> str:
 @agent("letters")
 async def letters(ctx, to: str):
     answer = await ctx.call_model(f"{GREETING}, {to}?")
+    ctx.emit(Begun(to))
     await ctx.perform(push, text=answer.text)
     await ctx.signal("go")
     return to
@@ -87,7 +94,7 @@ def test_the_code_of_a_revision_is_run_and_the_checkout_is_left_alone(folder):
     before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}
     assert 1 == eventlog(folder, "replay", "--all", "--app", "letters:app", "-j", "2")[0]
     code, out, err = eventlog(folder, "replay", "--all", "--app", "letters:app", "--code", "HEAD~1")
-    assert (0, "5 streams: 5 same  (35 events, 10 turns, 10 hits, no call)\n", "") == (code, out, err)
+    assert (0, "5 streams: 5 same  (40 events, 10 turns, 10 hits, no call)\n", "") == (code, out, err)
     after = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}
     assert before == after
     assert "" == git(folder, "status", "--porcelain", "--untracked-files=no")
@@ -118,6 +125,22 @@ def test_a_process_that_dies_costs_only_its_own_stream(folder):
     found = {each["stream"]: each for each in map(json.loads, out.splitlines())}
     assert (3, ["same", "same", "cannot", "same", "same"]) == (code, [found[f"letters-k{n}"]["verdict"] for n in range(5)])
     assert "exit code 7" in found["letters-k2"]["reason"]
+
+
+def test_a_field_taken_out_of_an_event_is_told_with_its_version_and_name(folder):
+    (folder / "letters.py").write_text(APP.replace("    warmth: int = 3\n", ""))
+    (folder / "greetings.py").write_text('GREETING = "Hello"\n')
+    code, out, _ = eventlog(folder, "replay", "letters-k1", "--app", "letters:app", "--code", ".", "--json")
+    found = json.loads(out)["divergence"]
+    assert (1, 2, "letter.begun", "warmth", "3", "(absent)") == (code, *(found[name] for name in ("version", "event", "field", "recorded", "decided")))
+
+
+def test_a_default_that_was_changed_is_a_field_of_the_event_that_differs(folder):
+    (folder / "letters.py").write_text(APP.replace("warmth: int = 3", "warmth: int = 4"))
+    (folder / "greetings.py").write_text('GREETING = "Hello"\n')
+    code, out, _ = eventlog(folder, "replay", "letters-k1", "--app", "letters:app", "--code", ".", "--json")
+    found = json.loads(out)["divergence"]
+    assert (1, 2, "letter.begun", "warmth", "3", "4") == (code, *(found[name] for name in ("version", "event", "field", "recorded", "decided")))
 
 
 def test_what_an_app_prints_does_not_get_into_the_answers(folder):
