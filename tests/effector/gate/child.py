@@ -46,6 +46,10 @@ def live(words: list[str], environment: dict[str, str], errors: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from intentlog.eventlog.cli import main
 
+    if "GATE_HABIT" in environment:
+        from tests.acceptance.kill.habits import HABITS
+
+        HABITS[environment["GATE_HABIT"]]()
     sys.argv = ["eventlog", "effector", *words]
     main()
 

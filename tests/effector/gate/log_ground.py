@@ -27,6 +27,8 @@ class LogGround:
     """One log."""
 
     url: str
+    #: What its effectors find in their environment, beside what they need.
+    environment: dict[str, str] = attrs.field(factory=dict)
     log: EventLog = attrs.field(init=False)
     _ids: Any = attrs.field(factory=lambda: id_maker(system_clock), init=False)
     _read: int = attrs.field(default=0, init=False)
@@ -49,7 +51,7 @@ class LogGround:
             self.log.append(f"a-{key}", [CODEC.stage(fact, event_id=self._ids(), correlation=b"c" * 16) for fact in mine], ANY)
 
     def effector(self, words: list[str], environment: dict[str, str], folder: Path, name: str) -> Replica:
-        return forked([*words, "--log", self.url], environment, folder, name)
+        return forked([*words, "--log", self.url], environment | self.environment, folder, name)
 
     def outcomes(self) -> dict[str, list[Outcome]]:
         for each in self.log.read_all(after=self._read, types=["intent.settled"]):

@@ -78,7 +78,7 @@ class World:
             loop.call_later(nth * 0.02, running.cancel)
         await until(lambda: running.done() or self.scene.done())
         effector.stop()
-        self.cancelled += await asyncio.gather(running, return_exceptions=True) != [None]
+        self.cancelled += (await asyncio.gather(running, return_exceptions=True))[0] is not None
         effector.close()
 
     def faults(self) -> list[str]:
