@@ -74,21 +74,29 @@ class Executing:
         m = self._means
         now, tool = m.clock(), m.tools.get(pending.intent.tool)
         expired = now >= pending.intent.expires_at
-        if not expired and tool is None and m.settings.hold_unknown:
-            m.wait(entry, UNKNOWN_TOOL, longest=_HELD, until=pending.intent.expires_at)
-            return False
         place = m.limits.take(None if expired else tool)
         if place is None:
             assert tool is not None
             m.wait(entry, m.limits.obstacle(tool), longest=m.settings.poll)
             return False
         try:
+            if not expired and tool is None and m.settings.hold_unknown:
+                return await self._hold(entry, pending)
             return await self._claim(entry, pending, tool, place, leaving, now)
         except StoreUnavailable:
             m.wait(entry, STORE, longest=_LONGEST)
             return False
         finally:
             m.limits.leave(place)
+
+    async def _hold(self, entry: Entry, pending: Pending) -> bool:
+        """Left to an effector that knows its tool; if one has carried it out already, what came of it is published."""
+        m = self._means
+        found = await m.ask(lambda: m.store.look(pending.intent.intent_id, now=m.clock()))
+        if isinstance(found, Done):
+            return await self._publishing.repeat(entry, pending, found)
+        m.wait(entry, UNKNOWN_TOOL, longest=_HELD, until=pending.intent.expires_at)
+        return False
 
     async def _claim(self, entry: Entry, pending: Pending, tool: Tool | None, place: Place, leaving: Callable[[], bool], now: int) -> bool:
         """One owner at a time (S-6.6). A crash behind it leaves a lease that runs out, and no attempt: whoever comes next begins afresh."""

@@ -116,6 +116,7 @@ class Scene:
         self.attempts: list[int] = []
         self.do: dict[str, Callable[[], Any]] = {}
         self.heard = Heard()
+        self.watching: Watching = self.heard
         self.errors: list[tuple[str, BaseException]] = []
         self.boundaries: list[str] = []
         self.tools = ToolSet(self._tools())
@@ -189,7 +190,7 @@ class Scene:
             settings=BusSettings(**{"poll": 0.01, "lease": int(lease * SECOND), **settings}),
             boundary=lambda name, stream: self.boundaries.append(name),
             on_error=lambda doing, problem: self.errors.append((doing, problem)),
-            watching=self.heard,
+            watching=self.watching,
             verifier=verifier,
             keys=keys,
         )

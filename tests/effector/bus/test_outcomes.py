@@ -212,6 +212,15 @@ def test_an_unknown_tool_is_held_for_an_effector_that_knows_it(scene: Scene):
     assert {name: "OK", brief: "EXPIRED"} == scene.statuses()
 
 
+def test_what_a_newer_effector_did_is_published_by_one_that_does_not_know_the_tool(scene: Scene):
+    name, message = staged("k", "tomorrow", name="x")
+    scene.publish(message)
+    scene.serve(scene.effector(tools=ToolSet([tool(side_effect=True, name="tomorrow")(today)])))
+    scene.publish(message)
+    scene.serve(scene.effector(hold_unknown=True))
+    assert ({name: "OK"}, 2) == (scene.statuses(), len(scene.results()))
+
+
 def today(name: str) -> str:
     return name
 

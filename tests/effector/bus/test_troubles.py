@@ -13,10 +13,14 @@ import pytest
 from intentlog.agents import ToolSet, tool
 from intentlog.effector.bus import BusUnavailable, MemoryBroker, wire
 from intentlog.effector.bus import executing as module
+from intentlog.effector.bus.engine import PARTS, PASSIVE
 from intentlog.effector.bus.memory import MemorySource
 from intentlog.effector.phases import Outcome
+from intentlog.effector.supervision import Supervisor
+from intentlog.effector.watching import Everyone
 from intentlog.eventlog.clock import SECOND, system_clock
 from tests.effector.bus.scene import CODEC, MINUTE, Scene, staged, until
+from tests.effector.service.test_troubles import Quiet
 
 WEEK = 7 * 86_400 * SECOND
 
@@ -290,3 +294,35 @@ def test_a_sink_that_hangs_keeps_no_renewal_waiting(scene: Scene, monkeypatch):
 
     asyncio.run(run())
     assert {"OK"} == set(scene.statuses().values())
+
+
+@pytest.mark.parametrize("part", ["results", "store"])
+def test_a_sink_or_a_store_that_hangs_is_stuck_for_everybody_to_see(scene: Scene, part: str, monkeypatch):
+    gate = threading.Event()
+    owner, name = (MemoryBroker, "publish") if part == "results" else (type(scene.store), "_complete")
+    works = getattr(owner, name)
+
+    def hang(self, *given):
+        if name != "publish" or given[0] == "results":
+            gate.wait(30)
+        return works(self, *given)
+
+    monkeypatch.setattr(owner, name, hang)
+    scene.stage()
+
+    async def run() -> None:
+        supervisor = Supervisor(Quiet(), {**dict.fromkeys((*PARTS, *PASSIVE), 30.0), part: 1.2})
+        scene.watching = Everyone([scene.heard, supervisor])
+        effector = scene.effector()
+        running = asyncio.create_task(effector.run(supervisor.keep))
+        await until(lambda: [part] == [each.name for each in supervisor.stuck()])
+        assert (False, "stuck") == (supervisor.report()["live"], supervisor.report()["parts"][part]["state"])
+        gate.set()
+        await until(scene.done)
+        await until(lambda: supervisor.report()["ready"])
+        supervisor.stop()
+        effector.stop()
+        await running
+        effector.close()
+
+    asyncio.run(run())
