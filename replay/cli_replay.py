@@ -90,7 +90,7 @@ def replay(
             if as_json:
                 progress.close()
                 print_json(replay_tree(replayed))
-            elif verbose or streams or replayed.verdict is not Verdict.SAME:
+            elif verbose or streams or replayed.verdict not in (Verdict.SAME, Verdict.ALLOWED):
                 progress.say(replay_lines(replayed, width=min(width(), 200), notes=verbose or bool(streams)))
         for view in looking.projections() if everything else ():
             total.add_projection(view.verdict)
