@@ -16,6 +16,7 @@ import attrs
 
 from ..agents import facts
 from ..agents.errors import AgentError
+from ..agents.intents import is_withdrawal
 from ..agents.streams import Folder, StreamState
 from ..eventlog.errors import LogError
 from ..eventlog.events import Row
@@ -89,6 +90,8 @@ class _History:
     begins: frozenset[int]
     #: Those that may be left out, by seq: the ones received before it was shown.
     inputs: dict[int, KeptInput]
+    #: Versions of settlements that stand within a turn's append.
+    withdrawn: frozenset[int]
 
     @staticmethod
     def read(walk: Walk, version: int) -> _History:
@@ -96,7 +99,7 @@ class _History:
         owning = _Owning(walk.stream)
         owners = owning.of(walk, rows)
         inputs = {seq: each for seq, each in owning.inputs.items() if each.version <= version}
-        return _History(rows, owners, frozenset(owning.begins), inputs)
+        return _History(rows, owners, frozenset(owning.begins), inputs, frozenset(owning.withdrawn))
 
     def part(self, kept: frozenset[int]) -> Iterator[Row]:
         """The rows of these inputs, and the first ones of the others, which only count."""
@@ -109,10 +112,11 @@ class _History:
     def part_until(self, kept: frozenset[int], version: int) -> Iterator[Row]:
         """``part`` up to ``version``, and to the end of the append that stands there."""
         for row in self.part(kept):
-            if row[0] > version and row[1] in _BETWEEN:
+            between = row[1] in _BETWEEN and row[0] not in self.withdrawn
+            if row[0] > version and between:
                 return
             yield row
-            if row[0] >= version and (row[1] in _BETWEEN or row[1] in _CLOSES):
+            if row[0] >= version and (between or row[1] in _CLOSES):
                 return
 
 
@@ -127,6 +131,7 @@ class _Owning:
 
     stream: str
     begins: list[int] = attrs.field(factory=list)
+    withdrawn: list[int] = attrs.field(factory=list)
     inputs: dict[int, KeptInput] = attrs.field(factory=dict)
     #: seq of an activation → the input from outside that it goes back to.
     units: dict[int, int] = attrs.field(factory=dict)
@@ -140,6 +145,8 @@ class _Owning:
         for place, row in enumerate(rows):
             fact = _decoded(walk, row)
             owner = self._owner(fact, row[0])
+            if isinstance(fact, facts.IntentSettled) and is_withdrawal(fact):
+                self.withdrawn.append(row[0])
             if type(fact) not in _FACTS:
                 pending.append(place)
             elif isinstance(fact, _CLOSING):

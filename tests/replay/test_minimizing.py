@@ -15,6 +15,8 @@ from intentlog.replay.errors import CannotBisect
 from intentlog.replay.expressions import parse_expression
 from intentlog.replay.minimizing import Minimal, _History, _Smaller, minimize
 from intentlog.replay.walking import Walk
+from tests.acceptance.programs.living import STREAM as PROGRAM
+from tests.acceptance.programs.living import lived
 from tests.replay.world import STREAM, RefundAsked, RefundPaid, World, app_of, paying, refund
 
 
@@ -104,3 +106,11 @@ def test_it_is_given_up_when_it_takes_too_long(world):
     world.story(app, *[RefundAsked(f"o-{n}", 1) for n in range(8)])
     minimal = smallest(world, app, "st.refunded_cents > 6", most_tries=3)
     assert (False, 3, 7) == (minimal.whole, minimal.tries, len(minimal.kept))
+
+
+@pytest.mark.parametrize("seed", [108, 135, 166])
+def test_a_withdrawn_intent_breaks_no_append_apart(seed):
+    world = lived(seed)
+    walk, condition = Walk(world.log, world.app, PROGRAM), parse_expression("ev.status != 'OK'")
+    assert Verdict.SAME is minimize(walk, condition, bisect_here(walk, condition)).replayed.verdict
+    world.log.close()
