@@ -128,19 +128,20 @@ def _hex(text: str, what: str) -> bytes:
 def answer_signed(log: EventLog, raw: bytes, keys: KeyRing, *, fresh: timedelta = FRESH, app: App | None = None) -> Answered:
     """Record a signed answer, as ``asking.answer`` does for one that is given here. Sending it again changes nothing.
 
+    What is recorded is signed with the first of ``keys``, which vouches for having looked.
     Raises ``NotAuthentic`` for one that is forged, altered, too old, or about something else than what was asked: it drives
     nothing and is kept as a dead letter. Raises ``RequestRefused`` for an authentic one that comes too late (S-7.3), or second.
     """
     try:
         said = verified(raw, keys, now=log.clock(), fresh=fresh)
-        return _record(log, said, app)
+        return _record(log, said, keys, app)
     except NotAuthentic as problem:
         kept = _keep(log, raw, str(problem))
         where = "It is kept: eventlog dead-letters list" if kept else f"It is not kept, for {MOST_KEPT:,} such answers are there already"
         raise NotAuthentic(f"This answer is not authentic: {problem}. It changes nothing. {where}") from problem
 
 
-def _record(log: EventLog, said: SignedAnswer, app: App | None) -> Answered:
+def _record(log: EventLog, said: SignedAnswer, keys: KeyRing, app: App | None) -> Answered:
     try:
         return answer(
             log,
@@ -152,6 +153,7 @@ def _record(log: EventLog, said: SignedAnswer, app: App | None) -> Answered:
             reason=said.reason,
             digest=said.digest,
             app=app,
+            keys=keys,
         )
     except AnotherQuestion as problem:
         raise NotAuthentic(str(problem)) from problem
@@ -223,7 +225,7 @@ def redrive_answer(log: EventLog, version: int, keys: KeyRing, *, by: str, reaso
     if len(letter.raw) != letter.size:
         raise NotAuthentic(f"Answer {version} had {letter.size:,} bytes and was not kept whole. Have it given anew")
     try:
-        done = _record(log, verified(letter.raw, keys, now=letter.received_at), None)
+        done = _record(log, verified(letter.raw, keys, now=letter.received_at), keys, None)
     except NotAuthentic as problem:
         raise NotAuthentic(f"Answer {version} is still not authentic: {problem}. Nothing was written.") from problem
     fact = facts.AnswerRedriven(version, by, reason)

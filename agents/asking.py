@@ -26,6 +26,8 @@ from .knowing import known_run
 from .lifecycle import ActivationState
 from .run import Activation, Approval, RunState
 from .sending import check_input_id
+from .signing import KeyRing
+from .vouching import signed_decision
 
 _TRIES: Final = 20
 
@@ -178,11 +180,22 @@ def _approval(run: RunState, approval_id: str) -> tuple[Activation, Approval] | 
 
 
 def answer(
-    log: EventLog, codec: Codec, stream: str, approval_id: str, *, approved: bool, by: str, reason: str, digest: bytes = b"", app: App | None = None
+    log: EventLog,
+    codec: Codec,
+    stream: str,
+    approval_id: str,
+    *,
+    approved: bool,
+    by: str,
+    reason: str,
+    digest: bytes = b"",
+    app: App | None = None,
+    keys: KeyRing | None = None,
 ) -> Answered:
     """A person's answer, bound to the digest of what was asked (S-7.5). The first one is final.
 
     ``digest``, whole or its beginning, is what the person saw; ``AnotherQuestion`` is raised when something else was asked.
+    ``keys`` sign the answer on the log, for workers that insist on that.
     Raises ``RequestRefused`` for an approval that is unknown, expired, decided otherwise, or that nobody waits for any more.
     It states the version it was decided at, so that an answer that returns is one that the activation gets.
     """
@@ -210,8 +223,9 @@ def answer(
         if approval_id not in activation.waits:
             raise RequestRefused(f"{stream}, {approval_id}: nobody waits for an answer any more. Nothing was written.")
         event = codec.stage(fact, event_id=fact_id("approval", approval_id), correlation=activation.input_event_id)
+        beside = [signed_decision(codec, keys, stream, approval_id, event)] if keys is not None else []
         try:
-            outcome = log.append(stream, [event], version, wakes=(Wake(TURNS, now, sooner=True),))
+            outcome = log.append(stream, [event, *beside], version, wakes=(Wake(TURNS, now, sooner=True),))
         except (WrongExpectedVersion, EventIdConflict):  # the stream has moved on: look again
             continue
         return Answered(stream, approval_id, approved, by, reason, isinstance(outcome, Duplicate))

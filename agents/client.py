@@ -28,6 +28,7 @@ from .errors import DefinitionError, ResultTimedOut
 from .following import Ended, Following
 from .knowing import known_state
 from .sending import Receipt, deliver, staged_input
+from .signing import KeyRing
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,13 +89,14 @@ class AsyncHandle(_Sent):
 class Client:
     """Talks to the agents on a log. ``log`` is a URL, opened here and closed by ``close``, or a log that is open already.
 
-    With ``app`` every input is checked before it is accepted, and ``state`` can be asked for. Thread-safe.
+    With ``app`` every input is checked before it is accepted, and ``state`` can be asked for. ``keys`` sign the answers to
+    approvals, for workers that insist on that. Thread-safe.
     """
 
-    def __init__(self, log: str | EventLog, app: App | None = None) -> None:
+    def __init__(self, log: str | EventLog, app: App | None = None, *, keys: KeyRing | None = None) -> None:
         self._opened = open_log(log, create=False) if isinstance(log, str) else None
         self._log: EventLog = log if not isinstance(log, str) else self._opened  # type: ignore[assignment]
-        self._app = app
+        self._app, self._keys = app, keys
         self._codec = app.codec if app is not None else runtime_codec()
         self._codecs: dict[type, Codec] = {}
 
@@ -140,12 +142,12 @@ class Client:
         ``digest`` (``PendingApproval.digest``, or how it begins) is what was seen: an answer to anything else is refused.
         """
         stream = stream_name(self._known(agent), key)
-        return asking.answer(self._log, self._codec, stream, approval_id, approved=True, by=by, reason=reason, digest=digest, app=self._app)
+        return asking.answer(self._log, self._codec, stream, approval_id, approved=True, by=by, reason=reason, digest=digest, app=self._app, keys=self._keys)
 
     def deny(self, agent: str, key: str, approval_id: str, *, by: str, reason: str = "", digest: bytes = b"") -> asking.Answered:
         """Answer an approval with no; the same otherwise."""
         stream = stream_name(self._known(agent), key)
-        return asking.answer(self._log, self._codec, stream, approval_id, approved=False, by=by, reason=reason, digest=digest, app=self._app)
+        return asking.answer(self._log, self._codec, stream, approval_id, approved=False, by=by, reason=reason, digest=digest, app=self._app, keys=self._keys)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -214,8 +216,8 @@ def _handled(method: Callable[Concatenate[Client, P], Handle]) -> Callable[Conca
 class AsyncClient:
     """``Client`` for an event loop: the same methods, awaited. ``async with AsyncClient(url, app) as client: …``."""
 
-    def __init__(self, log: str | EventLog, app: App | None = None) -> None:
-        self._client = Client(log, app)
+    def __init__(self, log: str | EventLog, app: App | None = None, *, keys: KeyRing | None = None) -> None:
+        self._client = Client(log, app, keys=keys)
 
     send = _handled(Client.send)
     handle = _handled(Client.handle)

@@ -27,10 +27,10 @@ _MOST_READ: Final = 1 << 20
 _DIGITS: Final = re.compile(r"[0-9a-fA-F]{8,64}")
 
 
-def _client(log: Any) -> Client:
+def _client(log: Any, keys: KeyRing | None = None) -> Client:
     from .client import Client
 
-    return Client(log)
+    return Client(log, keys=keys)
 
 
 @click.group()
@@ -133,6 +133,9 @@ def _digest(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     return bytes.fromhex(value[: len(value) // 2 * 2])
 
 
+_signing = keys_option("Sign the answer, for workers that insist on it:")
+
+
 def _digest_option(text: str) -> Callable[[F], F]:
     return click.option("--digest", metavar="HEX", callback=_digest, help=text)
 
@@ -143,9 +146,10 @@ def _digest_option(text: str) -> Callable[[F], F]:
 @_digest_option("What is approved: the digest that `show` prints, 8 digits of it or more. Needed but on a terminal, which asks.")
 @by_option
 @reason_option
+@_signing
 @log_option
 @json_option
-def approve(stream: str, approval: str, digest: bytes | None, by: str | None, reason: str, url: str, as_json: bool) -> None:
+def approve(stream: str, approval: str, digest: bytes | None, by: str | None, reason: str, keys: KeyRing | None, url: str, as_json: bool) -> None:
     """Say yes to exactly what was shown. The first answer is final.
 
     \b
@@ -157,7 +161,7 @@ def approve(stream: str, approval: str, digest: bytes | None, by: str | None, re
             click.get_current_context(),
         )
     with writing(url, create=False) as log:
-        client = _client(log)
+        client = _client(log, keys)
         if digest is None:
             digest = _asked_for(client, stream, approval)
         _answer(client, stream, approval, True, digest, by, reason, as_json)
@@ -180,12 +184,13 @@ def _asked_for(client: Client, stream: str, approval: str) -> bytes | None:
 @_digest_option("Only if this is what is asked; 8 digits or more.")
 @by_option
 @reason_option
+@_signing
 @log_option
 @json_option
-def deny(stream: str, approval: str, digest: bytes | None, by: str | None, reason: str, url: str, as_json: bool) -> None:
+def deny(stream: str, approval: str, digest: bytes | None, by: str | None, reason: str, keys: KeyRing | None, url: str, as_json: bool) -> None:
     """Say no. The first answer is final."""
     with writing(url, create=False) as log:
-        _answer(_client(log), stream, approval, False, digest, by, reason, as_json)
+        _answer(_client(log, keys), stream, approval, False, digest, by, reason, as_json)
 
 
 def _answer(client: Client, stream: str, approval: str, approved: bool, digest: bytes | None, by: str | None, reason: str, as_json: bool) -> None:

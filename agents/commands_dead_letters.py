@@ -250,12 +250,15 @@ def _show_bytes(raw: bytes, size: int) -> None:
 @stream_argument
 @click.option("--seq", metavar="N", type=click.IntRange(0, MOST), help="Only this input, or this answer.  [default: all inputs that are parked in the stream]")
 @click.option("--intent", metavar="INTENT", help="Vouch for this distrusted intent, or for its outcome; needs --signing-keys and --reason.")
+@click.option("--approval", metavar="APPROVAL", help="Vouch for the answer to this approval; the same.")
 @by_option
 @reason_option
 @keys_option("For what is distrusted:")
 @log_option
 @json_option
-def redrive(stream: str, seq: int | None, intent: str | None, by: str | None, reason: str, keys: KeyRing | None, url: str, as_json: bool) -> None:
+def redrive(
+    stream: str, seq: int | None, intent: str | None, approval: str | None, by: str | None, reason: str, keys: KeyRing | None, url: str, as_json: bool
+) -> None:
     """Put parked inputs back in line; have a blocked stream looked at again; vouch for what is distrusted.
 
     \b
@@ -264,12 +267,12 @@ def redrive(stream: str, seq: int | None, intent: str | None, by: str | None, re
     from .approvals_answers import STREAM
     from .errors import InputRefused, RequestRefused
 
-    if intent is not None and seq is not None:
-        raise click.UsageError("Give --intent or --seq, not both: an intent has an id of its own.", click.get_current_context())
+    if sum(each is not None for each in (intent, approval, seq)) > 1:
+        raise click.UsageError("Give --intent, --approval or --seq, only one of them: each names one thing.", click.get_current_context())
     with writing(url, create=False) as log:
         try:
-            if intent is not None:
-                said, shown = _vouch(log, stream, intent, who(by), reason, keys)
+            if intent is not None or approval is not None:
+                said, shown = _vouch(log, stream, intent or "", approval or "", who(by), reason, keys)
             elif stream == STREAM:
                 said, shown = _look_again(log, seq, who(by), reason, keys)
             else:
@@ -299,20 +302,21 @@ def _needed(keys: KeyRing | None, what: str) -> KeyRing:
     return keys
 
 
-def _vouch(log: Any, stream: str, intent: str, by: str, reason: str, keys: KeyRing | None) -> tuple[list[str], dict[str, Any]]:
+def _vouch(log: Any, stream: str, intent: str, approval: str, by: str, reason: str, keys: KeyRing | None) -> tuple[list[str], dict[str, Any]]:
     from .operating import readmit, standing, vouch
 
-    ring = _needed(keys, "To vouch for an intent")
+    ring = _needed(keys, "To vouch for something")
     if not reason.strip():
-        raise click.UsageError("To vouch for an intent is to answer for it: say why, with --reason.", click.get_current_context())
-    if standing(log, intent, stream).settled is not None:
-        done = vouch(log, intent, ring, by=by, stream=stream)
-        text = f"{one_line(stream)}  the outcome of intent {one_line(intent)} is vouched for"
+        raise click.UsageError("To vouch for something is to answer for it: say why, with --reason.", click.get_current_context())
+    shown = {"stream": stream, **({"intent": intent} if intent else {"approval": approval}), "key_id": ring.signing_id}
+    if approval or standing(log, intent, stream).settled is not None:
+        duplicate = vouch(log, stream, ring, intent_id=intent, approval_id=approval, by=by)
+        what = f"the outcome of intent {one_line(intent)}" if intent else f"the answer to {one_line(approval)}"
+        text = f"{one_line(stream)}  {what} is vouched for"
     else:
-        done = readmit(log, intent, ring, by=by, reason=reason, stream=stream)
+        duplicate = readmit(log, intent, ring, by=by, reason=reason, stream=stream).duplicate
         text = f"{one_line(stream)}  intent {one_line(intent)} is readmitted; effectors that know the key {ring.signing_id} carry it out"
-    said = text + ("  done before: nothing was written" if done.duplicate else "")
-    return [said], {"stream": stream, "intent": intent, "status": done.intent.status, "key_id": ring.signing_id, "duplicate": done.duplicate}
+    return [text + ("  done before: nothing was written" if duplicate else "")], shown | {"duplicate": duplicate}
 
 
 def _look_again(log: Any, seq: int | None, by: str, reason: str, keys: KeyRing | None) -> tuple[list[str], dict[str, Any]]:

@@ -116,6 +116,15 @@ class OutcomeSigned:
     signature: bytes
 
 
+@event("approval.signed", version=1)
+class ApprovalSigned:
+    """The same for an ``approval.decided``."""
+
+    approval_id: str
+    key_id: str
+    signature: bytes
+
+
 @event("approval.undelivered", version=1)
 class ApprovalUndelivered:
     """A question that a surface refused again and again. It waits on, and may be answered in any other way."""

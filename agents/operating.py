@@ -29,7 +29,7 @@ from .errors import InputRefused, RequestRefused
 from .intents import CANCELLED, ERROR, OK, STATUSES, UNKNOWN, fact_id, readmission_event_id, settlement_event_id
 from .queues import EFFECTS, TURNS
 from .signing import KeyRing
-from .vouching import outcome_vouched, signed_outcome
+from .vouching import signed_outcome, vouched
 
 STAGED: Final = "STAGED"
 ATTEMPTED: Final = "ATTEMPTED"
@@ -269,20 +269,20 @@ def readmit(log: EventLog, intent_id: str, keys: KeyRing, *, by: str, reason: st
         return _append(log, claim, found, fact, readmission_event_id(found.stream, intent_id, number))
 
 
-def vouch(log: EventLog, intent_id: str, keys: KeyRing, *, by: str, stream: str | None = None) -> Changed:
-    """Sign the outcome of an intent that is on the log unsigned, or signed by a key that is gone; its stream is looked at again.
+def vouch(log: EventLog, stream: str, keys: KeyRing, *, intent_id: str = "", approval_id: str = "", by: str) -> bool:
+    """Sign an outcome, or an answer, that is on the log unsigned, or signed by a key that is gone; its stream is looked at again.
 
-    Raises ``RequestRefused`` for an intent without an outcome.
+    Whether that had been done before. Raises ``RequestRefused`` for an intent without an outcome, an approval without an answer.
     """
     named(by)
-    found = standing(log, intent_id, stream)
     codec = runtime_codec()
-    for event in log.read(found.stream, after=found.version):
-        if event.type == "intent.settled" and codec.decode_stored(event).intent_id == intent_id:
-            outcome = log.append(found.stream, [outcome_vouched(codec, keys, event, intent_id)], ANY, wakes=(Wake(TURNS, log.clock(), sooner=True),))
-            log.schedule.wake(TURNS, found.stream, log.clock())  # a duplicate wakes nobody
-            return Changed(found, isinstance(outcome, Duplicate))
-    raise RequestRefused(f"{found.stream}: intent {intent_id} is {found.status}; there is no outcome to vouch for. Nothing was written.")
+    kind, field, name = ("intent.settled", "intent_id", intent_id) if intent_id else ("approval.decided", "approval_id", approval_id)
+    for event in log.read(stream):
+        if event.type == kind and getattr(codec.decode_stored(event), field) == name:
+            outcome = log.append(stream, [vouched(codec, keys, event, name)], ANY, wakes=(Wake(TURNS, log.clock(), sooner=True),))
+            log.schedule.wake(TURNS, stream, log.clock())  # a duplicate wakes nobody
+            return isinstance(outcome, Duplicate)
+    raise RequestRefused(f"{stream}: there is no outcome of {name} to vouch for. Nothing was written.")
 
 
 def settle(

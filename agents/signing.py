@@ -33,6 +33,7 @@ _LEAST: Final = 32
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _INTENT: Final = b"intentlog.intent.v1"
 _OUTCOME: Final = b"intentlog.outcome.v1"
+_DECISION: Final = b"intentlog.decision.v1"
 _READMISSION: Final = b"intentlog.readmission.v1"
 _WEBHOOK: Final = b"intentlog.webhook.v1"
 _ANSWER: Final = b"intentlog.answer.v1"
@@ -129,6 +130,14 @@ class KeyRing:
     def verify_outcome(self, signature: Signature, stream: str, schema: int, payload: bytes) -> str | None:
         """Like ``verify_intent``, for an ``intent.settled``."""
         return self._verify(signature, _OUTCOME, _parts(stream, schema, payload))
+
+    def sign_decision(self, stream: str, schema: int, payload: bytes) -> Signature:
+        """The signature of an ``approval.decided``, like ``sign_intent``."""
+        return self._sign(_DECISION, _parts(stream, schema, payload))
+
+    def verify_decision(self, signature: Signature, stream: str, schema: int, payload: bytes) -> str | None:
+        """Like ``verify_intent``, for an ``approval.decided``."""
+        return self._verify(signature, _DECISION, _parts(stream, schema, payload))
 
     def sign_readmission(self, stream: str, number: int, by: str, reason: str, attempts: int, schema: int, payload: bytes) -> Signature:
         """The signature of an ``intent.readmitted``: the ``number``-th of the intent whose ``intent.staged`` has these bytes."""

@@ -39,7 +39,7 @@ def _serving(command: Any) -> Any:
             default="off",
             envvar="EVENTLOG_VERIFY_OUTCOMES",
             show_envvar=True,
-            help="Before a turn: permissive refuses outcomes with wrong signatures, require unsigned ones too.  [default: off]",
+            help="Before a turn: permissive refuses outcomes and answers with wrong signatures, require unsigned ones too.  [default: off]",
         ),
         keys_option("Sign every intent with these keys:"),
         click.option(

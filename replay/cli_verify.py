@@ -166,7 +166,7 @@ def _sum_up(counts: dict[str, int], waiting: list[Any], open_intents: int, count
     if counts["unchecked"]:
         note(f"{counted(counts['unchecked'], 'event')} of types that only an app knows: not checked beyond their bytes. Give --app to check them.")
     if counts["unsigned"]:
-        note(f"{counts['unsigned']:,} intents and outcomes are not signed; those of the time before there were keys are among them.")
+        note(f"{counts['unsigned']:,} intents, outcomes and answers are not signed; those of the time before there were keys are among them.")
     if counts["foreign"]:
         note(f"{counted(counts['foreign'], 'event')} not of this app: of types it does not know, in streams of another program. Not looked into.")
     if counts["ignored"]:

@@ -142,6 +142,10 @@ def _readmitted(telling: Telling, event: facts.IntentReadmitted, _: Micros) -> s
     return f"{telling.name(event.intent_id)}  by {one_line(event.by, _VALUE)} with key {one_line(event.key_id, _VALUE)}{because}"
 
 
+def _answer_signed(_: Telling, event: facts.ApprovalSigned, __: Micros) -> str:
+    return f"{event.approval_id}  with key {one_line(event.key_id, _VALUE)}"
+
+
 def _undelivered(_: Telling, event: facts.ApprovalUndelivered, __: Micros) -> str:
     return f"{event.approval_id}  after {event.tries} tries  {one_line(event.why, 2 * _VALUE)}"
 
@@ -286,6 +290,7 @@ _TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
     facts.IntentDistrusted: _distrusted,
     facts.IntentReadmitted: _readmitted,
     facts.OutcomeSigned: _signed,
+    facts.ApprovalSigned: _answer_signed,
     facts.ApprovalUndelivered: _undelivered,
     facts.AnswerDistrusted: _no_answer,
     facts.IntentPostponed: _postponed,

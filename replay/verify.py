@@ -103,7 +103,7 @@ class StreamReport:
     open_intents: list[OpenIntent] = attrs.field(factory=list)
     #: Why the snapshot was not compared; empty when it was, or there is none.
     snapshot_ignored: str = ""
-    #: Intents and outcomes that nobody signed; counted where there are keys to check with.
+    #: Intents, outcomes and answers that nobody signed; counted where there are keys to check with.
     unsigned: int = 0
 
     @property

@@ -120,6 +120,7 @@ def test_a_verifier_refuses_wrong_signatures_and_missing_ones_when_they_are_requ
 SIGNED = {
     "intent": (lambda ring: ring.sign_intent(*INTENT), lambda ring, made: ring.verify_intent(made, *INTENT)),
     "outcome": (lambda ring: ring.sign_outcome(*INTENT), lambda ring, made: ring.verify_outcome(made, *INTENT)),
+    "decision": (lambda ring: ring.sign_decision(*INTENT), lambda ring, made: ring.verify_decision(made, *INTENT)),
     "readmission": (lambda ring: ring.sign_readmission(*READMITTED), lambda ring, made: ring.verify_readmission(made, *READMITTED)),
     "webhook": (lambda ring: ring.sign_webhook(7, b"payload"), lambda ring, made: ring.verify_webhook(made, 7, b"payload")),
     "answer": (lambda ring: ring.sign_answer(*ANSWER), lambda ring, made: ring.verify_answer(made, *ANSWER)),

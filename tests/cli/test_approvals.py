@@ -189,7 +189,8 @@ def test_what_is_not_authentic_is_kept_shown_with_its_bytes_and_looked_at_again_
     told = call("streams").stdout + call("show", STREAM).stdout
     assert (True, True) == ("AnswerRedriven" in told, SECRET.hex() not in told)
     assert 0 == call("replay", "--all", "--app", "desk:app").exit_code
-    assert 0 == call("verify", "--app", "desk:app").exit_code
+    assert 0 == call("verify", "--app", "desk:app", "--signing-keys", f"file:{desk}/keys").exit_code
+    assert 1 == call("verify", "--app", "desk:app").exit_code  # with the ring that it was not
 
 
 def test_an_answer_may_be_as_old_as_it_is_said(desk):
@@ -209,3 +210,23 @@ def test_without_keys_no_signed_answer_is_taken(desk, words, said):
 def test_a_file_that_is_not_there_is_a_mistake_in_the_command(desk):
     done = call("approvals", "answer", "--signed", "gone.json", "--signing-keys", f"file:{desk}/keys")
     assert (2, True) == (done.exit_code, "cannot be read" in done.stderr)
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_a_worker_that_insists_heeds_only_answers_that_are_signed_until_somebody_vouches(desk, verb):
+    ask(ann=1, bob=2)
+    keys = ("--signing-keys", f"file:{desk}/keys")
+    digests = {each["stream"]: each["digest"] for each in listed()}
+    assert 0 == answer("--digest", digests["desk-ann"], *keys, verb=verb).exit_code
+    assert 0 == answer("--digest", digests["desk-bob"], verb=verb, stream="desk-bob").exit_code
+    insists = ("worker", "desk:app", "--until-idle", "--verify-outcomes", "require", *keys)
+    assert 0 == call(*insists).exit_code
+    (found,) = [json.loads(line) for line in call("dead-letters", "list", "--json").stdout.splitlines()]
+    assert ("desk-bob", "blocked") == (found["stream"], found["kind"])
+    words = ("dead-letters", "redrive", "desk-bob", "--approval", "approval-0-0", *keys)
+    assert 2 == call(*words).exit_code
+    done = call(*words, "--reason", "he told me", "--json")
+    assert {"stream": "desk-bob", "approval": "approval-0-0", "key_id": "may", "duplicate": False} == json.loads(done.stdout)
+    assert 0 == call(*insists).exit_code
+    assert ["completed"] * 2 == [json.loads(line)["state"] for line in call("streams", "--json").stdout.splitlines()]
+    assert "ApprovalSigned" in call("show", "desk-ann").stdout

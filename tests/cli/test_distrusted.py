@@ -110,7 +110,7 @@ def test_an_outcome_that_nobody_signed_blocks_its_stream_until_somebody_vouches_
     assert ("OutcomeDistrusted", True) == (found["failure"]["type"], "it is not signed" in found["failure"]["message"])
     assert f"--intent {intent}" in call("dead-letters", "show", STREAM).stdout
     told = call("verify", *ring(keys))
-    assert (0, True) == (told.exit_code, "1 intents and outcomes are not signed" in told.stderr)
+    assert (0, True) == (told.exit_code, "1 intents, outcomes and answers are not signed" in told.stderr)
     done = call("dead-letters", "redrive", STREAM, "--intent", intent, "--reason", "seen there", *ring(keys))
     assert (0, True) == (done.exit_code, f"the outcome of intent {intent} is vouched for" in done.stdout)
     assert 0 == call("worker", "shop:app", "--until-idle", *ring(keys), "--verify-outcomes", "require").exit_code

@@ -122,8 +122,8 @@ def test_an_outcome_that_nobody_vouches_for_is_told_to_no_agent_and_other_keys_g
     work(shop, mode)
     assert 1 == len(blocked(shop))  # said once
     for intent_id in ids(shop):
-        assert not vouch(shop.log, intent_id, NEW, by="ada").duplicate
-        assert vouch(shop.log, intent_id, NEW, by="ada").duplicate
+        assert not vouch(shop.log, STREAM, NEW, intent_id=intent_id, by="ada")
+        assert vouch(shop.log, STREAM, NEW, intent_id=intent_id, by="ada")
     work(shop, mode)
     assert [["OK", "OK"]] == completed(shop)
     assert {Verdict.SAME} == {each.verdict for each in replay_all(shop.log, shop.app)}
@@ -151,15 +151,16 @@ def test_what_a_person_says_is_signed_with_the_persons_keys(shop):
     cancel(shop.log, second, by="ada")
     work(shop)
     assert (1, [first]) == (len(blocked(shop)), [each.intent_id for each in shop.facts("outcome.signed")])
-    vouch(shop.log, second, NEW, by="ada")
+    vouch(shop.log, STREAM, NEW, intent_id=second, by="ada")
     work(shop)
     assert [["OK", "CANCELLED"]] == completed(shop)
 
 
 def test_only_an_outcome_that_is_there_can_be_vouched_for(shop):
     shop.stage(NEW)
-    with pytest.raises(RequestRefused, match="no outcome to vouch for"):
-        vouch(shop.log, ids(shop)[0], NEW, by="ada")
+    for name in ({"intent_id": ids(shop)[0]}, {"approval_id": "approval-0-0"}):
+        with pytest.raises(RequestRefused, match="no outcome of .* to vouch for".replace(".*", next(iter(name.values())))):
+            vouch(shop.log, STREAM, NEW, by="ada", **name)
 
 
 # ── vouching for intents ────────────────────────────────────────────────────────────────────────────────────────────
