@@ -23,7 +23,7 @@ from .. import phases
 from ..choosing import POSTPONED, UNKNOWN_TOOL
 from ..dedup.checking import MOST_BYTES as MOST_STORED
 from ..dedup.errors import AlreadyDone, ResultTooLarge, StaleToken, StoreUnavailable
-from ..dedup.store import Busy, Done
+from ..dedup.store import Busy, Claimed, Done
 from ..limits import Place
 from ..outbox import Pending
 from ..phases import Outcome
@@ -100,9 +100,8 @@ class Executing:
 
     async def _claim(self, entry: Entry, pending: Pending, tool: Tool | None, place: Place, leaving: Callable[[], bool], now: int) -> bool:
         """One owner at a time (S-6.6). A crash behind it leaves a lease that runs out, and no attempt: whoever comes next begins afresh."""
-        m, intent_id = self._means, pending.intent.intent_id
-        moment = m.clock()
-        found = await m.ask(lambda: m.store.claim(intent_id, m.owner, now=moment, until=moment + m.settings.lease))
+        m = self._means
+        found = await self._claimed(pending.intent.intent_id)
         if isinstance(found, Busy):
             m.counts.busy += 1
             m.watching.busy(pending.stream)
@@ -137,6 +136,21 @@ class Executing:
             if free and (not held.invoked or pending.last_postponed is not None):
                 await self._hand_back(held)
         return await self._publishing.repeat(entry, pending, stored, ours=ours)
+
+    async def _claimed(self, intent_id: str) -> Claimed | Busy | Done:
+        """What a claim found. One that is cancelled meanwhile is handed back: nobody shall wait for a lease that protects nothing."""
+        m, moment = self._means, self._means.clock()
+        asking = asyncio.ensure_future(m.ask(lambda: m.store.claim(intent_id, m.owner, now=moment, until=moment + m.settings.lease)))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            try:
+                found = await asking
+                if isinstance(found, Claimed):
+                    await m.ask(lambda: m.store.release(intent_id, found.token))
+            except StoreUnavailable:  # then its lease runs out, if there is one
+                pass
+            raise
 
     async def _decide(self, entry: Entry, held: Held, tool: Tool | None, place: Place, leaving: Callable[[], bool], now: int) -> Outcome | int:
         """The outcome, or the moment of the next attempt. Nothing is recorded here but attempts."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 
 import pytest
 
@@ -181,3 +183,23 @@ def test_a_partition_with_too_much_in_hand_is_paused_and_resumed(scene: Scene):
 
     asyncio.run(run())
     assert ["first", *(f"{n}" for n in range(400)), "behind"] == scene.begun
+
+
+def test_a_claim_that_is_made_while_the_effector_ends_is_handed_back(scene: Scene, monkeypatch):
+    """The store answers after the grace is over; whoever comes next waits for no lease."""
+    name, gate, works = scene.stage("k"), threading.Event(), scene.store.claim
+
+    def slow(intent_id, owner, *, now, until):
+        gate.set()
+        time.sleep(0.3)
+        return works(intent_id, owner, now=now, until=until)
+
+    monkeypatch.setattr(scene.store, "claim", slow)
+
+    async def run() -> None:
+        async with scene.serving(scene.effector(grace=0.0)):
+            await until(gate.is_set)
+
+    asyncio.run(run())
+    assert (Free(0), []) == (scene.store.look(name, now=system_clock()), scene.begun)
+    assert "release" in scene.store.asked
