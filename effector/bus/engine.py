@@ -152,7 +152,7 @@ class BusEffector:
             await self._finish(parts[0])
         finally:
             lanes = [each.running for each in (*self._lanes.values(), *self._parting)]
-            await ended([stopped, *parts, *lanes, *self._taking.executing.deaf])
+            await ended([stopped, *parts, *lanes, *self._taking.executing.calling.deaf])
 
     def close(self) -> None:
         """Leave the group and let go of the sinks. Blocking; the store is whose who made it."""

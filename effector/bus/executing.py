@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Any, Final
 
 import attrs
 
@@ -28,6 +28,7 @@ from ..limits import Place
 from ..outbox import Pending
 from ..phases import Outcome
 from . import postponing, wire
+from .calling import Calling, Deaf, Lost
 from .errors import BusUnavailable
 from .holding import Held
 from .means import Means
@@ -35,26 +36,15 @@ from .outlets import STORE
 from .publishing import Publishing
 from .window import Entry
 
-T = TypeVar("T")
 BUSY: Final = "busy"
 LOST: Final = "lease lost"
 DEAF: Final = "deaf tool"
 LEAVING: Final = "leaving"
 TOO_LARGE: Final = "ResultTooLarge"
-_DEAF: Final = 5.0
-"""Seconds past its timeout after which a tool counts as deaf to its cancellation."""
 _BUSY: Final = 1.0
 """Seconds between looks at an intent that somebody else holds, at most."""
 _HELD: Final = 1.0
 _LONGEST: Final = 5.0
-
-
-class _Lost(Exception):
-    """The claim is somebody else's; what becomes of the intent will be seen by claiming it again."""
-
-
-class _Deaf(Exception):
-    """The tool goes on past its timeout, whatever it is told; its claim is left to its lease."""
 
 
 class _Leaving(Exception):
@@ -65,9 +55,7 @@ class Executing:
     """Carries out intents of tools. Belongs to one event loop."""
 
     def __init__(self, means: Means, publishing: Publishing) -> None:
-        self._means, self._publishing = means, publishing
-        #: Calls that were left behind, until they end.
-        self.deaf: set[asyncio.Future[Any]] = set()
+        self._means, self._publishing, self.calling = means, publishing, Calling(means)
 
     async def carry_out(self, entry: Entry, pending: Pending, leaving: Callable[[], bool]) -> bool:
         """Whether it is over. Expiry is decided here, before the store is asked (S-6.8); what is reported for it, after (S-6.3)."""
@@ -120,11 +108,11 @@ class Executing:
                 return False
             free = False
             stored, ours = await self._complete(held, ended, entry)
-        except _Lost:
+        except Lost:
             free = False
             entry.wait(LOST, 0, 0)
             return False
-        except _Deaf:
+        except Deaf:
             free = False
             m.wait(entry, DEAF, longest=_BUSY)
             return False
@@ -168,7 +156,7 @@ class Executing:
             return may_have_run(pending, fit)
         found, bound = fit
         if pending.attempts:
-            recovered: Outcome | None = await self._call(held, found, phases.recover(pending, found, bound, m.codec))
+            recovered: Outcome | None = await self.calling.call(held, found, phases.recover(pending, found, bound, m.codec))
             if recovered is not None:
                 return recovered
         if leaving():
@@ -184,7 +172,7 @@ class Executing:
             attempt = await m.insist(lambda: m.store.attempt(pending.intent.intent_id, held.token, now=m.clock()))
         except StaleToken as problem:
             m.holding.lose(held)
-            raise _Lost from problem
+            raise Lost from problem
         held.invoked = True
         pending.attempts = attempt
         m.counts.attempts += 1
@@ -197,7 +185,7 @@ class Executing:
         await self._attempt(held)
         m.limits.calling(place)
         begun = time.monotonic()
-        outcome: Outcome = await self._call(held, tool, phases.execute(pending, tool, bound, m.codec))
+        outcome: Outcome = await self.calling.call(held, tool, phases.execute(pending, tool, bound, m.codec))
         m.watching.called(pending, outcome, time.monotonic() - begun)
         m.boundary("tool.called", pending.stream)
         return outcome
@@ -236,7 +224,7 @@ class Executing:
             return problem.done, False
         except StaleToken as problem:
             m.holding.lose(held)
-            raise _Lost from problem
+            raise Lost from problem
         m.counts.settled += 1
         m.counts.by_status[outcome.status] = m.counts.by_status.get(outcome.status, 0) + 1
         entry.told = True
@@ -263,38 +251,6 @@ class Executing:
         text = f"{pending.intent.tool} ran, but its outcome of {len(value):,} bytes is more than store and sink take. Keep it elsewhere and return where it is."
         told = Outcome(ERROR, failure=facts.Failure(TOO_LARGE, text))
         return told, wire.encode_result(m.codec, pending, told, m.owner, m.clock(), m.keys)
-
-    async def _call(self, held: Held, tool: Tool, coroutine: Coroutine[Any, Any, T]) -> T:
-        """``coroutine``, a user's code, for as long as it may take and the claim is ours."""
-        call = held.call = asyncio.ensure_future(coroutine)
-        try:
-            done, _ = await asyncio.wait({call}, timeout=tool.timeout.total_seconds() + _DEAF)
-        except asyncio.CancelledError:
-            self._leave_behind(call)
-            raise
-        finally:
-            held.call = None
-        if held.lost:
-            self._leave_behind(call)
-            raise _Lost
-        if not done:
-            self._leave_behind(call)
-            self._means.watching.abandoned(held.pending, _DEAF)
-            self._means.on_error(f"carrying out intents of {held.pending.stream}", TimeoutError(f"{tool.name} is deaf to its cancellation"))
-            raise _Deaf
-        result: T = call.result()
-        return result
-
-    def _leave_behind(self, call: asyncio.Future[Any]) -> None:
-        if not call.done():
-            call.cancel()
-            self.deaf.add(call)
-            call.add_done_callback(self._ended)
-
-    def _ended(self, call: asyncio.Future[Any]) -> None:
-        self.deaf.discard(call)
-        if not call.cancelled():
-            call.exception()  # nobody waits for it any more
 
     async def _hand_back(self, held: Held) -> None:
         m = self._means

@@ -12,7 +12,7 @@ import pytest
 
 from intentlog.agents import ToolSet, tool
 from intentlog.effector.bus import BusUnavailable, MemoryBroker, wire
-from intentlog.effector.bus import executing as module
+from intentlog.effector.bus import calling as module
 from intentlog.effector.bus.engine import PARTS, PASSIVE
 from intentlog.effector.bus.memory import MemorySource
 from intentlog.effector.phases import Outcome
