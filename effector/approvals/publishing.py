@@ -6,7 +6,8 @@ between delivery and checkpoint it is delivered again, under the same id, so tha
 checkpoint, nothing is left to do. Of several replicas the one with the lease publishes. One that lost it without noticing
 repeats deliveries and can do no other harm, for a checkpoint never moves back.
 
-A question that is answered or past its deadline when its turn comes is not published: nobody could answer it any more.
+A question that is answered or past its deadline when its turn comes is not published: nobody could answer it any more. Neither is
+one of a copy (``copies``).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ...eventlog.log import Claim, EventLog
 from ...eventlog.versions import ANY
 from ..keeping import pause
 from ..watching import Watching
+from .copies import Whose, whose
 from .errors import SinkFailed, SinkRefused
 from .pending import TYPES, Question, Questions
 from .sink import ApprovalsSink, Publication
@@ -41,6 +43,8 @@ _REFUSALS: Final = 5
 _LONGEST: Final = 30.0
 """Seconds between two deliveries of the same question, at most."""
 _LEASE: Final = 10 * SECOND
+_AGAIN: Final = 0.5
+"""Seconds until it is looked again whether a stream is a copy."""
 _FAR: Final = 10_000
 """Positions without a question after which the checkpoint moves all the same."""
 
@@ -163,6 +167,8 @@ class Publisher:
             if stream in self._under_way or question.not_before > now:
                 continue
             if question.asked.expires_at <= self._log.clock():
+                if question.failures:
+                    self._warn("approval expired before it was published", **_of(question), failures=question.failures)
                 self._over(questions, question)
                 continue
             self._under_way[stream] = asyncio.create_task(self._publish(questions, question))
@@ -171,6 +177,8 @@ class Publisher:
         """One delivery, and what follows from how it went."""
         stream, asked = question.event.stream, question.asked
         try:
+            if not await self._is_to_go(questions, question):
+                return
             try:
                 await self._sink.publish(Publication(str(question.event.id), stream, asked.approval_id, self._body(question)))
             except SinkFailed as problem:
@@ -187,6 +195,15 @@ class Publisher:
             question.not_before = asyncio.get_running_loop().time() + self._patience(question.failures)
         finally:
             self._under_way.pop(stream, None)
+
+    async def _is_to_go(self, questions: Questions, question: Question) -> bool:
+        """Not what a copy of another history asks."""
+        found = await in_thread(lambda: whose(self._log, self._codec, question.event.stream, f"{self._owner} {PART}"))
+        if found is Whose.COPIED:
+            self._over(questions, question)
+        elif found is Whose.UNSURE:
+            question.not_before = asyncio.get_running_loop().time() + _AGAIN
+        return found is Whose.OWN
 
     def _body(self, question: Question) -> bytes:
         try:
