@@ -6,6 +6,8 @@ import uuid
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from intentlog.agents import facts
 from intentlog.agents.signing import KeyRing
@@ -139,3 +141,22 @@ def test_an_outcome_is_signed_and_no_changed_byte_other_stream_or_intents_signat
 def test_what_is_no_result_is_refused(value: bytes):
     with pytest.raises(BadMessage):
         wire.decode_result(CODEC, value)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8), st.integers(0, 400))
+def test_whatever_becomes_of_its_bytes_a_message_is_an_intent_or_is_refused(changes, cut):
+    value = bytearray(GOOD.value)
+    for place, byte in changes:
+        value[place % len(value)] = byte
+    for each in (bytes(value), bytes(value[:-cut] if cut else value), bytes(value[cut:])):
+        for read in (lambda found: wire.decode_intent(CODEC, delivered(Outgoing("a-k", found))), lambda found: wire.decode_result(CODEC, found)):
+            try:
+                read(each)
+            except BadMessage:
+                continue
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_refused(noise):
+    with pytest.raises(BadMessage):
+        wire.decode_intent(CODEC, delivered(Outgoing("a-k", noise)))
