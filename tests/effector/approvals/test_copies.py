@@ -21,7 +21,7 @@ from tests.effector.approvals.test_publishing import serve
 
 
 @agent("desk")
-async def desk(ctx: Any, cents: int) -> bool:
+async def desk(ctx: Any, cents: int) -> Any:
     return (await ctx.approval("Pay?", timeout=timedelta(hours=1), cents=cents)).approved
 
 
