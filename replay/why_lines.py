@@ -72,13 +72,13 @@ def _opens(value: Any) -> bool:
 
 
 def _cause_lines(causes: Sequence[Cause], codec: Codec, versions: int, room: int) -> Iterator[str]:
-    told, roles = _told(causes, codec), max(len(cause.role) for cause in causes)
+    told = _told(causes, codec)
     names = [cut(type(cause.event).__name__ if cause.event is not None else one_line(cause.type), _NAMES) for cause in causes]
     wide = max(map(len, names))
     for cause, name, summary in zip(causes, names, told, strict=True):
         head = f"  {time_of_day(cause.recorded_at)}  {cause.version:>{versions}}  "
-        left = max(room - len(head) - wide - 2 - roles - 2, 8)
-        yield f"{styled(head, dim=True)}{styled(f'{name:<{wide}}', fg='blue')}  {styled(f'{cause.role:<{roles}}', dim=True)}  {cut(summary, left)}"
+        left = max(room - len(head) - wide - 2, 8)
+        yield f"{styled(head, dim=True)}{styled(f'{name:<{wide}}', fg='blue')}  {cut(summary, left)}"
         if isinstance(cause.event, facts.ModelCallCached):
             yield f"{' ' * len(head)}asked   {cut(one_line(prompt_of(cause.event), 4 * room), max(room - len(head) - 8, 20))}"
 
