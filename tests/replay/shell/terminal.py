@@ -6,12 +6,14 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-PATIENCE = 90.0
+PATIENCE = 60.0
+ENDED = "ended with"
 PROMPT = re.compile(r"(?:at -?\d+  \S.*|no stream) ›(?: (?P<typed>.*))?\Z")
 
 
@@ -22,21 +24,23 @@ class NoTerminal(Exception):
 class Terminal:
     """Runs ``command`` in a terminal so many columns wide; ends with the block it is opened for."""
 
-    def __init__(self, command: list[str], folder: Path, sockets: Path, *, columns: int, lines: int = 50, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, command: list[str], folder: Path, *, columns: int, lines: int = 50, environment: dict[str, str] | None = None) -> None:
         if shutil.which("tmux") is None:
             raise NoTerminal("tmux is not installed: apt-get install tmux")
-        sockets.mkdir(parents=True, exist_ok=True)
-        self._socket = sockets / "tmux"
-        (sockets / "conf").write_text("set -g history-limit 20000\nset -g remain-on-exit on\nset -g default-terminal screen-256color\nset -s escape-time 0\n")
+        self._own = Path(tempfile.mkdtemp(prefix="tmux-"))  # a socket's path must be short, and a server that is ending is not to be met again
+        self._socket = self._own / "socket"
+        (self._own / "conf").write_text("set -g history-limit 20000\nset -g default-terminal screen-256color\nset -s escape-time 0\n")
         given = " ".join(f"{name}={shlex.quote(value)}" for name, value in (environment or {}).items())
-        line = f"cd {shlex.quote(str(folder))} && exec env {given} {shlex.join(command)}"
-        self._tmux("-f", str(sockets / "conf"), "new-session", "-d", "-x", str(columns), "-y", str(lines), line)
+        # tmux does not always notice that a program has ended, so its end is printed, and something lives on.
+        line = f"cd {shlex.quote(str(folder))} && env {given} {shlex.join(command)}; echo; echo {ENDED} $?; exec sleep 3600"
+        self._tmux("-f", str(self._own / "conf"), "new-session", "-d", "-x", str(columns), "-y", str(lines), line)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._tmux("kill-server")
+        shutil.rmtree(self._own, ignore_errors=True)
 
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(["tmux", "-u", "-S", str(self._socket), *arguments], capture_output=True, text=True, check=False)
@@ -48,7 +52,7 @@ class Terminal:
         return [line.rstrip() for line in text.splitlines()]
 
     def keys(self, *names: str) -> None:
-        """Press keys by their names: ``Enter``, ``Tab``, ``C-d``."""
+        """Press keys by their names: ``Enter``, ``Tab``, ``C-d``; a program reads them when it gets to it."""
         self._tmux("send-keys", *names)
 
     def type(self, text: str) -> None:
@@ -60,12 +64,17 @@ class Terminal:
         end = time.monotonic() + PATIENCE
         while not until(lines := self.screen()):
             assert time.monotonic() < end, f"waited in vain for {what}:\n" + "\n".join(lines[-40:])
-            time.sleep(0.05)
+            time.sleep(0.1)
         return lines
 
     def ready(self) -> list[str]:
         """The screen once the shell waits for a line."""
         return self.wait(lambda lines: _typed(lines) == "", "a prompt")
+
+    def ended(self) -> int:
+        """The program's exit code, once it has ended."""
+        lines = self.wait(lambda lines: any(line.startswith(ENDED) for line in lines), "its end")
+        return int(next(line for line in lines if line.startswith(ENDED)).removeprefix(ENDED))
 
     def enter(self, line: str) -> list[str]:
         """Type a line at the prompt, and give the screen with its answer when the next prompt is there."""
