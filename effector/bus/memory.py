@@ -1,6 +1,7 @@
 """The memory bus: a real bus for one process, and the shortest reading of the protocol. ``memory://NAME/TOPIC?partitions=N``.
 
-A ``MemoryBroker`` holds topics and consumer groups. Whoever wants to share one hands it in; nothing is found by itself.
+A ``MemoryBroker`` holds topics and consumer groups, and every message for as long as it lives. Whoever wants to share one hands it
+in; nothing is found by itself.
 """
 
 from __future__ import annotations
