@@ -29,7 +29,7 @@ from ...eventlog.versions import ANY
 from ..keeping import pause
 from ..watching import Watching
 from .copies import Whose, whose
-from .errors import SinkFailed, SinkRefused
+from .errors import SinkFailed, SinkRefused, SinkUnavailable
 from .pending import TYPES, Question, Questions
 from .sink import ApprovalsSink, Publication
 
@@ -190,9 +190,8 @@ class Publisher:
                 self._over(questions, question)
                 if self._lines is not None:
                     self._lines.info("approval published", **_of(question))
-        except LogError as problem:  # that it is given up could not be recorded: it is offered once more
-            self._watching.failed(PART, problem)
-            question.not_before = asyncio.get_running_loop().time() + self._patience(question.failures)
+        except Exception as problem:  # the log is away, or a sink raised what none should: whatever it is, the others go on
+            self._put_off(question, SinkUnavailable(f"{type(problem).__name__} while it was published"))
         finally:
             self._under_way.pop(stream, None)
 
@@ -216,15 +215,19 @@ class Publisher:
         questions.over(question.event.stream, question.asked.approval_id)
         self._moved = True
 
+    def _put_off(self, question: Question, problem: SinkFailed) -> None:
+        """It is offered again after a pause; health hears of it until then."""
+        question.failures += 1
+        self._failing[question.event.stream] = problem
+        seconds = self._patience(question.failures)
+        question.not_before = asyncio.get_running_loop().time() + seconds
+        self._warn("approval not published", **_of(question), failures=question.failures, again_in=round(seconds, 3), reason=str(problem))
+
     async def _failed(self, questions: Questions, question: Question, problem: SinkFailed) -> None:
         stream = question.event.stream
-        question.failures += 1
         question.refusals += isinstance(problem, SinkRefused)
-        self._failing[stream] = problem
+        self._put_off(question, problem)
         if question.refusals < _REFUSALS:
-            seconds = self._patience(question.failures)
-            question.not_before = asyncio.get_running_loop().time() + seconds
-            self._warn("approval not published", **_of(question), failures=question.failures, again_in=round(seconds, 3), reason=str(problem))
             return
         fact = facts.ApprovalUndelivered(question.asked.approval_id, self._sink.shown, str(problem), question.failures, self._owner)
         event_id = fact_id("undelivered", stream, fact.approval_id, fact.sink)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from intentlog.agents import facts
-from intentlog.effector.approvals import parse_webhook
+from intentlog.effector.approvals import Publication, parse_webhook
 from intentlog.effector.approvals.publishing import PART, Publisher
 from intentlog.effector.approvals.webhook import Webhook
 from intentlog.effector.watching import Watching
+from intentlog.eventlog.errors import LogUnavailable
 from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.opening import open_log
@@ -179,3 +180,54 @@ def test_the_questions_of_other_agents_are_left_to_others(log):
         serve(log, surface, categories=["desk"])
         assert 1 == len(surface.came)
     assert log.last_position() == log.checkpoints.load("approvals:desk")
+
+
+class Broken:
+    """A sink that raises what none should, twice."""
+
+    shown, answer_url = "broken://here/…", ""
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+        self.tries = 0
+
+    async def publish(self, publication: Publication) -> None:
+        self.tries += 1
+        if self.tries <= 2:
+            raise ZeroDivisionError("s3cr3t")
+        self.got.append(publication.approval_id)
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+def test_whatever_a_sink_raises_the_question_is_offered_again(log):
+    ask(log, "ann")
+    ask(log, "ann", 1)
+    sink, health = Broken(), Health()
+
+    async def run() -> None:
+        made = Publisher(log, CODEC, sink, owner="r", poll=0.02, patience=lambda failures: 0.1, watching=health)
+        async with running(made):
+            await eventually(lambda: True, made)
+
+    asyncio.run(run())
+    assert ["approval-0-0", "approval-1-0"] == sink.got
+    assert ("ZeroDivisionError while it was published" in health.heard, any("s3cr3t" in each for each in health.heard)) == (True, False)
+
+
+def test_while_the_log_is_away_the_publisher_ends_for_its_supervisor_and_goes_on_afterwards(log, monkeypatch):
+    ask(log, "ann")
+
+    async def run(surface: Surface) -> None:
+        made = publisher(log, surface)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(log), "last_position", lambda self: (_ for _ in ()).throw(LogUnavailable("away")))
+            with pytest.raises(LogUnavailable):
+                await made.run()
+        async with running(made):
+            await eventually(lambda: True, made)
+
+    with Surface() as surface:
+        asyncio.run(run(surface))
+    assert [("desk-ann", "approval-0-0")] == surface.asked()
