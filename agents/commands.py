@@ -1,14 +1,14 @@
-"""``eventlog signal``, ``cancel`` and ``stats``: speaking to keys that run, and a log in figures."""
+"""``eventlog signal`` and ``cancel``: speaking to keys that run."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..eventlog.console import MOST, OK, CouldNot, answering, complete_streams, json_option, log_option, reading, writing
-from ..eventlog.printing import Column, one_line, print_json, say, styled, table
+from ..eventlog.console import MOST, OK, CouldNot, answering, json_option, log_option, writing
+from ..eventlog.printing import one_line, print_json, say, styled
 from .commands_approvals import approvals as approvals  # noqa: PLC0414 - entry points find it here
 from .options import by_option, who
 
@@ -82,37 +82,3 @@ def cancel(agent: str, key: str, seq: int | None, by: str | None, reason: str, u
             return OK
         say(f"{one_line(asked.stream)}  input {asked.seq}  {one_line(asked.input_id)} is asked to end{_before(asked.duplicate)}")
     return OK
-
-
-_COLUMNS: Final = ("agent", "streams", "events", "open", "suspended", "parked", "blocked")
-
-
-@click.command()
-@click.argument("prefix", default="", shell_complete=complete_streams)
-@click.option("--warn-history", metavar="N", type=click.IntRange(1, MOST), help="Mark activations with so many events.  [default: 10000]")
-@log_option
-@json_option
-def stats(prefix: str, warn_history: int | None, url: str, as_json: bool) -> None:
-    """A log in figures: its agents, what is open, and the longest histories.
-
-    PREFIX: only streams whose names begin with it.
-    """
-    from .stats import WARN_HISTORY
-    from .stats import stats as counted
-
-    with reading(url) as log:
-        found = counted(log, prefix, warn_history=warn_history or WARN_HISTORY)
-    rows = [(each.agent, each.streams, each.events, each.open, each.suspended, each.parked, each.blocked) for each in found.agents.values()]
-    if as_json:
-        agents = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
-        longest = [{"stream": each.stream, "events": each.events, "history": each.history, "warned": each.warned} for each in found.longest]
-        print_json({"streams": found.streams, "events": found.events, "agents": agents, "longest": longest})
-        return
-    say(f"{found.streams} streams, {found.events} events")
-    if not rows:
-        return
-    say("")
-    table([Column(name, right=name != "agent", gives=name == "agent") for name in _COLUMNS], rows)
-    say("")
-    columns = [Column("longest streams", gives=True), Column("events", right=True), Column("of the open activation", right=True), Column("")]
-    table(columns, [(each.stream, each.events, each.history or "", "! goes on afresh with ctx.continue_with" if each.warned else "") for each in found.longest])

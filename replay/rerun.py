@@ -76,8 +76,7 @@ def rerun_turn(
     ``failures``: what linear code was told of providers that did not answer, by step.
     """
     ctx: ActivationContext[Any] = ActivationContext(definitions, run, activation, state, stream, now, seen)
-    ctx.guards = guards
-    ctx.version = code or ctx.version
+    ctx.guards, ctx.version = guards, code or ctx.version
     start = ctx.position()
     thrown: Request | None = None
     staged_before = 0
@@ -111,8 +110,8 @@ def rerun_turn(
     if ended and problem_found is not None:  # the worker meets it when it makes the append, and the turn fails with it
         ended, raised = False, problem_found
     drift = next((each for each in (ctx.fault, raised) if isinstance(each, Drift)), None)
-    guards_met: frozenset[str] = frozenset(vars(ctx).get("_patches", ()))
-    return Rerun(staged, ctx.position(), _hits(activation, start, ctx.position()), ended, miss, raised, drift, thrown, staged_before, guards_met)
+    hits, met = _hits(activation, start, ctx.position()), frozenset(vars(ctx).get("_patches", ()))
+    return Rerun(staged, ctx.position(), hits, ended, miss, raised, drift, thrown, staged_before, met)
 
 
 def _was_taken(request: Request, closed_at: tuple[int, int] | None) -> bool:
