@@ -167,6 +167,32 @@ def pending(log: EventLog, codec: Codec, *, stream: str | None = None, channel: 
             yield _pending(name, found[1].requested, asked_at)
 
 
+@attrs.frozen
+class Closed:
+    """An approval that waits no more, and what became of it."""
+
+    asked: PendingApproval
+    #: The answer, and when it was given; ``None`` and 0: there was none in time, which reads as denied.
+    decided: facts.ApprovalDecided | None
+    decided_at: Micros
+
+
+def closed(log: EventLog, codec: Codec, stream: str, approval_id: str) -> Closed | None:
+    """What is on record of an approval, whoever asks and however long ago; ``None`` for one that was never asked."""
+    found: Closed | None = None
+    for stored in log.read(stream):
+        if stored.type not in ("approval.requested", "approval.decided"):
+            continue
+        fact = codec.decode_stored(stored)
+        if fact.approval_id != approval_id:
+            continue
+        if isinstance(fact, facts.ApprovalRequested):
+            found = Closed(_pending(stream, fact, stored.recorded_at), None, 0)
+        elif found is not None and fact.digest == found.asked.digest and found.decided is None:
+            found = Closed(found.asked, fact, stored.recorded_at)
+    return found
+
+
 def _knows(app: App | None, stream: str) -> App | None:
     return app if app is not None and split_stream(stream)[0] in app.agents else None
 

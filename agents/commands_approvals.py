@@ -16,7 +16,7 @@ from .options import Age, by_option, keys_option, reason_option, who
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .asking import Answered, PendingApproval
+    from .asking import Answered, Closed, PendingApproval
     from .client import Client
     from .signing import KeyRing
 
@@ -100,9 +100,19 @@ def _open_ones(client: Client, stream: str, approval: str | None) -> list[Pendin
 @log_option
 @json_option
 def show(stream: str, approval: str | None, url: str, as_json: bool) -> None:
-    """Show what a stream asks, with all its details and the digest that an answer is bound to."""
+    """Show what a stream asks, with all its details and the digest that an answer is bound to.
+
+    An APPROVAL that is over is shown with its answer: who, when and why.
+    """
+    from .app import runtime_codec
+    from .asking import closed
+
     with reading(url) as log:
         found = _open_ones(_client(log), stream, approval)
+        over = closed(log, runtime_codec(), stream, approval) if not found and approval is not None else None
+    if over is not None:
+        _tell_closed(over, as_json)
+        return
     if not found:
         raise CouldNot(f"{stream} has no open approval{'' if approval is None else f' {approval!r}'}. See what there is: eventlog approvals list")
     for each in found:
@@ -122,6 +132,20 @@ def _tell(asked: PendingApproval) -> None:
     say(f"  digest    {asked.digest.hex()}")
     say(f"  asked     {moment(asked.asked_at)} UTC")
     say(f"  until     {moment(asked.expires_at)} UTC; after that it reads as denied")
+
+
+def _tell_closed(over: Closed, as_json: bool) -> None:
+    decided = over.decided
+    if as_json:
+        said = {} if decided is None else {"approved": decided.approved, "by": decided.by, "reason": decided.reason, "decided_at": iso(over.decided_at)}
+        print_json(_as_object(over.asked) | {"decided": said or None})
+        return
+    _tell(over.asked)
+    if decided is None:
+        say("  answer    none; nobody waits for one any more")
+        return
+    because = f": {one_line(decided.reason, 2_000)}" if decided.reason else ""
+    say(f"  answer    {'approved' if decided.approved else 'denied'} at {moment(over.decided_at)} UTC by {one_line(decided.by)}{because}")
 
 
 def _digest(ctx: click.Context, parameter: click.Parameter, value: str | None) -> bytes | None:

@@ -34,7 +34,7 @@ app = App(agents=[desk])
 
 @pytest.fixture
 def desk(shop: Path) -> Path:
-    (shop / "desk.py").write_text(DESK)
+    (shop / "questions.py").write_text(DESK)
     (shop / "keys").write_text(f"may:{SECRET.hex()}\n")
     return shop
 
@@ -46,7 +46,7 @@ def ask(**hours: int) -> None:
 
 
 def serve() -> None:
-    done = call("worker", "desk:app", "--until-idle")
+    done = call("worker", "questions:app", "--until-idle")
     assert 0 == done.exit_code, done.stderr
 
 
@@ -129,6 +129,20 @@ def test_the_list_is_filtered_by_channel_agent_key_age_and_deadline(desk):
     assert 2 == call("approvals", "list", "--older-than", "soon").exit_code
 
 
+def test_what_is_over_is_shown_with_who_said_what_when_and_why(desk):
+    ask(ann=1)
+    (asked,) = listed()
+    answer("--digest", asked["digest"], "--by", "ada", "--reason", "known")
+    serve()
+    shown = call("approvals", "show", "desk-ann", "approval-0-0")
+    assert (0, True, True) == (shown.exit_code, asked["digest"] in shown.stdout, "UTC by ada: known" in shown.stdout)
+    told = json.loads(call("approvals", "show", "desk-ann", "approval-0-0", "--json").stdout)
+    assert ((True, "ada", "known"), "Pay it?") == (tuple(told["decided"][each] for each in ("approved", "by", "reason")), told["question"])
+    assert [3, 3] == [call("approvals", "show", *words).exit_code for words in (("desk-ann",), ("desk-ann", "approval-7-7"))]
+    ask(bob=0)
+    assert "answer    none" in call("approvals", "show", "desk-bob", "approval-0-0").stdout
+
+
 def at_a_terminal(folder: Path, said: bytes, *words: str) -> tuple[int, str]:
     """Exit code and screen of a command whose terminal says ``said``."""
     ours, theirs = pty.openpty()
@@ -188,9 +202,9 @@ def test_what_is_not_authentic_is_kept_shown_with_its_bytes_and_looked_at_again_
     assert ("No dead letters.\n", 1) == (call("dead-letters", "list").stdout, len(decisions()))
     told = call("streams").stdout + call("show", STREAM).stdout
     assert (True, True) == ("AnswerRedriven" in told, SECRET.hex() not in told)
-    assert 0 == call("replay", "--all", "--app", "desk:app").exit_code
-    assert 0 == call("verify", "--app", "desk:app", "--signing-keys", f"file:{desk}/keys").exit_code
-    assert 1 == call("verify", "--app", "desk:app").exit_code  # with the ring that it was not
+    assert 0 == call("replay", "--all", "--app", "questions:app").exit_code
+    assert 0 == call("verify", "--app", "questions:app", "--signing-keys", f"file:{desk}/keys").exit_code
+    assert 1 == call("verify", "--app", "questions:app").exit_code  # with the ring that it was not
 
 
 def test_an_answer_may_be_as_old_as_it_is_said(desk):
@@ -219,7 +233,7 @@ def test_a_worker_that_insists_heeds_only_answers_that_are_signed_until_somebody
     digests = {each["stream"]: each["digest"] for each in listed()}
     assert 0 == answer("--digest", digests["desk-ann"], *keys, verb=verb).exit_code
     assert 0 == answer("--digest", digests["desk-bob"], verb=verb, stream="desk-bob").exit_code
-    insists = ("worker", "desk:app", "--until-idle", "--verify-outcomes", "require", *keys)
+    insists = ("worker", "questions:app", "--until-idle", "--verify-outcomes", "require", *keys)
     assert 0 == call(*insists).exit_code
     (found,) = [json.loads(line) for line in call("dead-letters", "list", "--json").stdout.splitlines()]
     assert ("desk-bob", "blocked") == (found["stream"], found["kind"])
