@@ -71,6 +71,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    # Of five, which is the default, the sixth client at once is left to wait for seconds.
+    request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who asks here may be killed before the answer: that is the story, and no trouble of ours."""
