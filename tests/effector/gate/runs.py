@@ -21,7 +21,7 @@ from tests.effector.gate.plans import ANY_MOMENT, Death, Plan
 from tests.effector.service.replicas import Replica
 
 PATIENCE = 90.0
-PAUSE = 0.02
+PAUSE = 0.05
 
 
 @attrs.frozen
