@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from .clock import SECOND, Micros, from_datetime
+from .console import MOST
 from .log import EventLog
 
 _DAY: Final = 24 * 3600 * SECOND
@@ -26,7 +27,7 @@ def parse_moment(text: str, now: Micros) -> tuple[Micros, int]:
     ((0, 1234), (10000000, 0))
     """
     said = text.strip()
-    if re.fullmatch(r"@[0-9]{1,19}", said):
+    if re.fullmatch(r"@[0-9]{1,19}", said) and int(said[1:]) <= MOST:
         return 0, int(said[1:])
     if ago := re.fullmatch(r"([0-9]{1,9})([smhdw])", said):
         return now - int(ago[1]) * _UNITS[ago[2]], 0

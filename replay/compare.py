@@ -78,8 +78,8 @@ def _lost(was: Any, now: Any, path: str) -> tuple[str, str] | None:
             if (found := _lost(value, now[name], place)) is not None:
                 return found
     elif isinstance(was, list | tuple) and isinstance(now, list | tuple):
-        for place, (before, after) in enumerate(zip(was, now, strict=False)):
-            if (found := _lost(before, after, f"{path}[{place}]")) is not None:
+        for number, (before, after) in enumerate(zip(was, now, strict=False)):
+            if (found := _lost(before, after, f"{path}[{number}]")) is not None:
                 return found
     return None
 

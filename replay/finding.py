@@ -13,6 +13,7 @@ from typing import Final
 
 from ..agents.app import runtime_codec
 from ..agents.intents import input_event_id
+from ..eventlog.console import MOST
 from ..eventlog.errors import LogError
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
@@ -33,7 +34,7 @@ def find_event(log: EventLog, wanted: str) -> StoredEvent:
     """
     text = wanted.strip().removesuffix("…")
     place = re.fullmatch(r"(.*)@([0-9]{1,19})", text, re.DOTALL)
-    if place is not None and (found := _at(log, place[1], int(place[2]))) is not None:
+    if place is not None and int(place[2]) <= MOST and (found := _at(log, place[1], int(place[2]))) is not None:
         return found
     found = next((event for event in log.read_all(types=("input.received",), payloads=False) if event.event_id == input_event_id(text)), None)
     if found is not None:

@@ -31,7 +31,7 @@ def test_a_moment_a_length_and_a_position_are_read(text, expected):
     assert expected == parse_moment(text, NOW)
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "7", "7x", "-3h", "@", "@x"])
+@pytest.mark.parametrize("text", ["", "yesterday", "7", "7x", "-3h", "@", "@x", f"@{2**63}"])
 def test_anything_else_is_refused_with_the_ways(text):
     with pytest.raises(click.UsageError, match="36h"):
         parse_moment(text, NOW)
