@@ -33,9 +33,14 @@ class Difference:
 
 
 def differences(log: EventLog, app: App, fork: WhatIf) -> list[Difference]:
-    """The events from the first change on, side by side; at the most 5,000 of each are looked at."""
+    """The events from the first change on, side by side; at the most 5,000 of each are looked at.
+
+    What later inputs of the source led to is left out: behind the version that was forked at they have not happened.
+    """
     first, mine = fork.first, fork.log
-    left = list(story(log, fork.stream, app, first=first, last=min(len(fork.source) - 1, first + _MOST_COMPARED)))
+    later = {event.event_id for event in fork.source[fork.upto + 1 :] if event.type == "input.received"}
+    there = story(log, fork.stream, app, first=first, last=min(len(fork.source) - 1, first + _MOST_COMPARED))
+    left = [line for line in there if line.stored.event_id not in later and line.stored.correlation not in later]
     right = list(story(mine, fork.stream, app, first=first, last=min(len(fork.pieces) - 1, first + _MOST_COMPARED)))
     keys = [[(line.stored.type, line.stored.data) for line in side] for side in (left, right)]
     found: list[Difference] = []
@@ -54,7 +59,7 @@ def fork_lines(log: EventLog, app: App, fork: WhatIf, *, width: int) -> Iterator
     """The whole answer for a terminal: events, state, and where it stops."""
     yield from _event_lines(differences(log, app, fork), width)
     changes = diff(_state(log, app, fork, mine=False), _state(log, app, fork, mine=True))
-    yield styled(f"the state, from the source at version {len(fork.source) - 1} to the fork at {len(fork.pieces) - 1}", bold=True)
+    yield styled(f"the state, from the source at version {_compared_at(fork)} to the fork at {len(fork.pieces) - 1}", bold=True)
     if changes:
         yield from (f"  {line}" for line in change_lines(changes, width=width - 2))
     else:
@@ -86,7 +91,13 @@ def _state(log: EventLog, app: App, fork: WhatIf, *, mine: bool) -> Any:
     """The aggregate and what the agent is at; without what every run counts."""
     if app.definitions[category_of(fork.stream)].agent.state is None:
         return None
-    return state_as_tree(fork.state if mine else state_at(log, app, fork.stream))["state"]
+    return state_as_tree(fork.state if mine else state_at(log, app, fork.stream, _compared_at(fork)))["state"]
+
+
+def _compared_at(fork: WhatIf) -> int:
+    """The source's last version before an input that the fork knows nothing of."""
+    later = (event.version for event in fork.source[fork.upto + 1 :] if event.type == "input.received")
+    return next(later, len(fork.source)) - 1
 
 
 def stop_line(fork: WhatIf, width: int) -> str:

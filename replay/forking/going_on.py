@@ -131,8 +131,8 @@ def _decided(app: App, folder: Folder, source: Sequence[StoredEvent]) -> list[in
 def _pool(app: App, source: Sequence[StoredEvent], upto: int, changed: int, pieces: Sequence[Piece], approvals: bool) -> Pool:
     """What the source had been told from the first change on, with the changes made, and what it was told behind the fork."""
     codec = app.codec
-    digests = {(fact := codec.decode_stored(event)).intent_id: fact.digest for event in source if event.type == "intent.staged"}
-    pool = Pool(codec, digests)
+    staged = [(codec.decode_stored(event), event.correlation) for event in source if event.type == "intent.staged"]
+    pool = Pool(codec, {fact.intent_id: fact.digest for fact, _ in staged}, {fact.intent_id: correlation for fact, correlation in staged})
     behind = [Piece.of(event) for event in source[upto + 1 :]]
     for piece in [piece for piece in pieces if piece.origin >= changed] + behind:
         if piece.type in JOURNAL:
@@ -143,16 +143,16 @@ def _pool(app: App, source: Sequence[StoredEvent], upto: int, changed: int, piec
     return pool
 
 
-def _moments(app: App, source: Sequence[StoredEvent]) -> dict[tuple[int, int], int]:
-    """``ctx.now`` of the source's turns by activation and turn: a fork's turns are taken at the same moments, for answers may depend on them."""
-    moments: dict[tuple[int, int], int] = {}
-    turns: dict[int, int] = {}
+def _moments(app: App, source: Sequence[StoredEvent]) -> dict[tuple[bytes | None, int], int]:
+    """``ctx.now`` of the source's turns, by input and turn: a fork's turns are taken at the same moments, for answers may depend on them."""
+    moments: dict[tuple[bytes | None, int], int] = {}
+    turns: dict[bytes | None, int] = {}
     for event in source:
         if event.type in CLOSING:
             closing = app.codec.decode_stored(event)
-            turn = turns.get(closing.seq, 0)
-            turns[closing.seq] = turn + 1
-            moments[closing.seq, turn] = closing.now
+            turn = turns.get(event.correlation, 0)
+            turns[event.correlation] = turn + 1
+            moments[event.correlation, turn] = closing.now
     return moments
 
 
@@ -163,8 +163,8 @@ class _Going:
     state: StreamState
     log: EventLog
     pool: Pool
-    #: (seq, turn) → ``ctx.now``
-    moments: dict[tuple[int, int], int]
+    #: (event id of the input, turn) → ``ctx.now``
+    moments: dict[tuple[bytes | None, int], int]
     pieces: list[Piece] = attrs.field(factory=list)
     stop: Stop | None = None
 
@@ -220,7 +220,7 @@ class _Going:
         activation = self.state.run.current
         if activation is None or activation.state not in _RUNNABLE or activation.seq not in self.state.run.line or self.state.run.blocked:
             return False
-        now = activation.turn_now or self.moments.get((activation.seq, activation.turns), now)
+        now = activation.turn_now or self.moments.get((activation.input_event_id, activation.turns), now)
         seen = activation.turn_seen if activation.turn_now else self.state.version
         turn = self._run(activation, now, seen)
         if turn.ended:

@@ -26,6 +26,8 @@ class Pool:
     codec: Codec
     #: Intent id → digest of what it was on the source.
     digests: dict[str, bytes]
+    #: Intent id → event id of the input that led to it.
+    inputs: dict[str, bytes | None]
     answers: list[tuple[Piece, Any]] = attrs.field(factory=list)
     outcomes: list[Piece] = attrs.field(factory=list)
     #: Intents of the source → those of the fork that got their outcomes.
@@ -84,7 +86,7 @@ class Pool:
         return piece
 
     def _meant(self, run: RunState, intent_id: str) -> Intent | None:
-        """The fork's intent that is the source's ``intent_id``: the same id, or the same content at another place; never other content."""
+        """The fork's intent that is the source's ``intent_id``: the same id, or of the same input; always of the same content."""
         digest = self.digests.get(intent_id)
         if intent_id in self._bound:
             return run.intents.get(self._bound[intent_id])
@@ -92,7 +94,7 @@ class Pool:
         if found is None or found.digest != digest:
             taken = {*self._bound.values()}
             free = (each for each in run.intents.values() if each.digest == digest and each.intent_id not in taken and each.state is not IntentState.SETTLED)
-            found = next((each for each in free if self.digests.get(each.intent_id) != digest), None)
+            found = next((each for each in free if each.seq in run.open and run.open[each.seq].input_event_id == self.inputs.get(intent_id)), None)
         if found is not None:
             self._bound[intent_id] = found.intent_id
         return found
