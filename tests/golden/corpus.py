@@ -17,6 +17,7 @@ import attrs
 from intentlog.agents import facts
 from intentlog.eventlog.codec import Codec
 from intentlog.eventlog.registry import EventRegistry, event_name
+from intentlog.replay.forking.begun import ForkBegun, ForkMerged
 from tests.golden import evolving
 from tests.golden.filling import filled, least
 
@@ -53,7 +54,7 @@ def example_events() -> Iterator[type]:
 
 def registered() -> list[type]:
     """Everything that must be in the corpus. Examples may give different events the same name: they are different programs."""
-    return [*facts.FACTS, *dict.fromkeys(example_events()), *evolving.EVENTS]
+    return [*facts.FACTS, *dict.fromkeys(example_events()), ForkBegun, ForkMerged, *evolving.EVENTS]
 
 
 def codec_of(cls: type) -> Codec:
