@@ -5,24 +5,32 @@ Memory has no hands: nothing here imports the effector, holds a model client, ca
 
 from __future__ import annotations
 
+from .allowing import Allowance, read_allowances
 from .errors import EmptyStream, NoSuchStream, NoSuchVersion, ReplayError, UnknownAgent
 from .fold import At, parse_at, state_as_tree, state_at
+from .preflight import Outlook, RunOutlook, StreamOutlook, preflight_all
 from .replays import replay_all, replay_stream
 from .verdicts import Divergence, Kind, StreamReplay, Summary, Verdict
 
 __all__ = [
+    "Allowance",
     "At",
     "Divergence",
     "EmptyStream",
     "Kind",
     "NoSuchStream",
     "NoSuchVersion",
+    "Outlook",
     "ReplayError",
+    "RunOutlook",
+    "StreamOutlook",
     "StreamReplay",
     "Summary",
     "UnknownAgent",
     "Verdict",
     "parse_at",
+    "preflight_all",
+    "read_allowances",
     "replay_all",
     "replay_stream",
     "state_as_tree",

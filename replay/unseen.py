@@ -15,7 +15,7 @@ _LOADED = "aggregate.loaded"
 def as_far_as_seen(log: EventLog, replayed: StreamReplay) -> StreamReplay:
     """``replayed``, but *cannot* instead of *diverged* where the stream, or one that it loaded, has something redacted."""
     redacted: Mapping[str, frozenset[int]] = getattr(log, "redacted", {})
-    if not redacted or replayed.verdict is Verdict.SAME:
+    if not redacted or replayed.verdict in (Verdict.SAME, Verdict.ALLOWED):
         return replayed
     hidden = sorted(redacted.get(replayed.stream, ()))
     if hidden:
