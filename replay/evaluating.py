@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import ast
 import enum
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -20,10 +17,7 @@ import attrs
 
 from .errors import BadExpression
 from .paths import ABSENT, child, field_names
-
-_MOST_STEPS: Final = 250_000
-_LARGEST: Final = 10_000
-"""Bits of a whole number, characters of a text, elements of a list that arithmetic may come to."""
+from .vocabulary import COMPARISONS, FUNCTIONS, LARGEST, METHODS, MOST_STEPS, OPERATORS, UNARY, all_of
 
 
 class Scope:
@@ -45,96 +39,6 @@ ROOTS: Final[dict[str, Part]] = {
     "version": lambda scope: child(scope.tree, "version"),
     "ev": lambda scope: ABSENT if scope.event is None else scope.event,
 }
-
-
-def _any(values: Iterable[Any]) -> Any:
-    unknown = False
-    for value in values:
-        if value is ABSENT:
-            unknown = True
-        elif value:
-            return True
-    return ABSENT if unknown else False
-
-
-def _all(values: Iterable[Any]) -> Any:
-    unknown = False
-    for value in values:
-        if value is ABSENT:
-            unknown = True
-        elif not value:
-            return False
-    return ABSENT if unknown else True
-
-
-def _known(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` over a whole collection, or ``ABSENT`` when one of its elements is."""
-
-    def over(*given: Any) -> Any:
-        values = list(given[0]) if len(given) == 1 else list(given)
-        if any(value is ABSENT for value in values) or (not values and function in (min, max)):
-            return ABSENT
-        return function(values)
-
-    return over
-
-
-def _len(value: Any) -> Any:
-    values = list(value) if isinstance(value, Iterator) else value
-    return len(values)
-
-
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "len": _len,
-    "any": _any,
-    "all": _all,
-    "min": _known(min),
-    "max": _known(max),
-    "sum": _known(sum),
-    "sorted": _known(sorted),
-    "abs": abs,
-    "str": lambda value: str(value)[:_LARGEST],
-    "int": lambda value: int(value[:_LARGEST] if isinstance(value, str) else value),
-}
-"""What an expression may call."""
-METHODS: Final[dict[str, tuple[tuple[type, ...], Callable[..., Any]]]] = {
-    "keys": ((Mapping,), list),
-    "values": ((Mapping,), lambda value: [value[key] for key in value]),
-    "items": ((Mapping,), lambda value: [(key, value[key]) for key in value]),
-    "get": ((Mapping,), lambda value, key, default=None: value.get(key, default)),
-    "startswith": ((str,), lambda value, start: value.startswith(start)),
-    "endswith": ((str,), lambda value, end: value.endswith(end)),
-    "lower": ((str,), lambda value: value.lower()),
-    "upper": ((str,), lambda value: value.upper()),
-}
-"""Methods by name: of what, and what they come to."""
-
-_NUMBERS: Final = (int, float, Decimal)
-_ADDED: Final = (*_NUMBERS, str, list, tuple, timedelta, datetime, date)
-_SETS: Final = (set, frozenset)
-_OPERATORS: Final[dict[type[ast.operator], tuple[Callable[[Any, Any], Any], tuple[type, ...]]]] = {
-    ast.Add: (operator.add, _ADDED),
-    ast.Sub: (operator.sub, (*_NUMBERS, timedelta, datetime, date, *_SETS)),
-    ast.Mult: (operator.mul, (*_NUMBERS, timedelta)),
-    ast.Div: (operator.truediv, (*_NUMBERS, timedelta)),
-    ast.FloorDiv: (operator.floordiv, (*_NUMBERS, timedelta)),
-    ast.Mod: (operator.mod, (*_NUMBERS, timedelta)),
-    ast.BitAnd: (operator.and_, _SETS),
-    ast.BitOr: (operator.or_, _SETS),
-}
-_COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda left, right: left in right,
-    ast.NotIn: lambda left, right: left not in right,
-}
-_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos}
 
 
 class Compiler:
@@ -227,13 +131,13 @@ class Compiler:
         return combined
 
     def unary(self, node: ast.UnaryOp) -> Part:
-        apply = _UNARY.get(type(node.op))
+        apply = UNARY.get(type(node.op))
         if apply is None:
             _refuse(node, "~ is nothing an expression may say")
         return _guarded(ast.unparse(node), apply, [self.compile(node.operand)], nones=isinstance(node.op, ast.Not))
 
     def binary(self, node: ast.BinOp) -> Part:
-        found = _OPERATORS.get(type(node.op))
+        found = OPERATORS.get(type(node.op))
         if found is None:
             _refuse(node, "this operator is nothing an expression may say")
         apply, kinds = found
@@ -244,8 +148,8 @@ class Compiler:
                     raise TypeError(f"{type(value).__name__} {value!r:.40} does not go with it")
             value = apply(left, right)
             size = value.bit_length() if isinstance(value, int) else len(value) if isinstance(value, str | list | tuple) else 0
-            if size > _LARGEST:
-                raise ValueError(f"it comes to more than {_LARGEST} bits, characters or elements")
+            if size > LARGEST:
+                raise ValueError(f"it comes to more than {LARGEST} bits, characters or elements")
             return value
 
         return _guarded(ast.unparse(node), bounded, self.all([node.left, node.right]))
@@ -253,10 +157,10 @@ class Compiler:
     def compare(self, node: ast.Compare) -> Part:
         parts, text = self.all([node.left, *node.comparators]), ast.unparse(node)
         steps = [
-            (_guarded(text, _COMPARISONS[type(op)], [parts[n], parts[n + 1]], nones=isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot)))
+            (_guarded(text, COMPARISONS[type(op)], [parts[n], parts[n + 1]], nones=isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot)))
             for n, op in enumerate(node.ops)
         ]
-        return steps[0] if len(steps) == 1 else lambda scope: _all(step(scope) for step in steps)
+        return steps[0] if len(steps) == 1 else lambda scope: all_of(step(scope) for step in steps)
 
     def choice(self, node: ast.IfExp) -> Part:
         test, then, otherwise = self.all([node.test, node.body, node.orelse])
@@ -322,8 +226,8 @@ class Compiler:
             source, names, unpacked, conditions = loops[depth]
             for value in _through(source(scope), text):
                 scope.steps += 1
-                if scope.steps > _MOST_STEPS:
-                    raise BadExpression(f"{text}: it takes more than {_MOST_STEPS:,} steps")
+                if scope.steps > MOST_STEPS:
+                    raise BadExpression(f"{text}: it takes more than {MOST_STEPS:,} steps")
                 scope.variables.update(zip(names, value, strict=True) if unpacked else ((names[0], value),))
                 if all(_is_true(condition(scope)) for condition in conditions):
                     yield from elements(scope, depth + 1)
@@ -372,8 +276,8 @@ def _targets(target: ast.expr) -> list[str]:
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     def counted(*given: Any) -> Any:
-        if given and isinstance(given[0], list | tuple | set | frozenset | Mapping) and len(given[0]) > _MOST_STEPS:
-            raise ValueError(f"it takes more than {_MOST_STEPS:,} steps")
+        if given and isinstance(given[0], list | tuple | set | frozenset | Mapping) and len(given[0]) > MOST_STEPS:
+            raise ValueError(f"it takes more than {MOST_STEPS:,} steps")
         return function(*given)
 
     return counted

@@ -18,8 +18,9 @@ from typing import Any, Final
 import attrs
 
 from .errors import BadExpression
-from .evaluating import FUNCTIONS, ROOTS, Compiler, Part, Scope
+from .evaluating import ROOTS, Compiler, Part, Scope
 from .paths import ABSENT
+from .vocabulary import FUNCTIONS
 
 _LONGEST: Final = 2_000
 _MOST_NODES: Final = 500
