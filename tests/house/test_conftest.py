@@ -23,6 +23,10 @@ def test_something(number):
         log.write(f"{kind} {{began}} {{time.monotonic()}}\\n")
 """
 
+# No other plugins than these: loading Hypothesis takes five times as long as what is looked at here.
+PLUGINS = ("-p", "no:cacheprovider", "-p", "xdist.plugin", "-p", "pytest_timeout")
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_XDIST_WORKER": ""}
+
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
@@ -33,7 +37,7 @@ def suite(tmp_path: Path) -> Path:
 
 
 def run(suite: Path, *arguments: str, **environment: str) -> tuple[int, str]:
-    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "tests", cwd=suite, PYTEST_XDIST_WORKER="", **environment)
+    done = python("-m", "pytest", "-q", *PLUGINS, *arguments, "tests", cwd=suite, **ALONE, **environment)
     return done.returncode, done.stdout
 
 
