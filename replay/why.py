@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import attrs
 
+from ..agents import facts
 from ..agents.app import App
 from ..agents.errors import AgentError
 from ..agents.streams import StreamState
@@ -67,6 +68,8 @@ class Why:
     #: Without the last change it would be the same, and without it and these it would not.
     also: tuple[int, ...]
     causes: tuple[Cause, ...]
+    #: Id of the input at the end of the chain when another run sent it: there ``eventlog trace`` goes on. Else empty.
+    beyond: str = ""
 
     @property
     def last(self) -> Touch | None:
@@ -90,7 +93,13 @@ def why_here(walk: Walk, path: Path, at: int, *, most: int = MOST) -> Why:
         raise NoSuchPath(f"{walk.stream}: {what_there_is(tree_of(walk.at(at)), path)}")
     without, also = _without(walk, path, at, changes[0].version, value) if changes else (None, ())
     causes = causes_of(walk, changes[0].version) if changes else ()
-    return Why(walk.stream, path, at, value, tuple(changes[:most]), len(changes) > most, without, also, causes)
+    beyond = _beyond(walk, causes[-1].version if causes else changes[0].version) if changes else ""
+    return Why(walk.stream, path, at, value, tuple(changes[:most]), len(changes) > most, without, also, causes, beyond)
+
+
+def _beyond(walk: Walk, version: int) -> str:
+    seen = walk.event(version)
+    return seen.fact.input_id if isinstance(seen.fact, facts.InputReceived) and seen.stored.causation is not None else ""
 
 
 def _value(state: StreamState, path: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -25,10 +26,12 @@ _FACTS: Final = frozenset(facts.FACTS)
 
 def why_lines(found: Why, codec: Codec, *, width: int) -> Iterator[str]:
     """The part and its value; the event that made it so; what led there; the changes before."""
+    from rich.cells import cell_len
+
     room = max(width, 60)
-    place = one_line(path_text(found.path))
+    place = cut(one_line(path_text(found.path)), room - 20)
     value = "nothing any more" if found.value is ABSENT else value_text(found.value)
-    yield cut(f"{styled(place, bold=True)} is {value}  ({one_line(found.stream)} at version {found.at})", room + 8)
+    yield styled(place, bold=True) + cut(f" is {value}  ({one_line(found.stream)} at version {found.at})", room - cell_len(place))
     if found.last is None:
         yield "  No event has changed it: it is what it was before the first one."
         return
@@ -42,6 +45,8 @@ def why_lines(found: Why, codec: Codec, *, width: int) -> Iterator[str]:
     if found.causes:
         yield styled("because of", bold=True)
         yield from _cause_lines(found.causes, codec, versions, room)
+    if found.beyond:
+        yield styled(f"  The input was sent by another run: eventlog trace {shlex.quote(one_line(found.beyond))}", dim=True)
     if len(found.changes) > 1:
         yield styled("before that", bold=True)
         for touch in found.changes[1:]:
@@ -117,6 +122,7 @@ def why_tree(found: Why, codec: Codec) -> dict[str, Any]:
         "more": found.more,
         "without": found.without.value if found.without is not None else None,
         "also": list(found.also),
+        "beyond": found.beyond,
         "causes": [
             {"version": each.version, "type": each.type, "time": iso(each.recorded_at), "role": each.role, "fields": _fields(each.event, codec)}
             for each in found.causes

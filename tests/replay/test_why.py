@@ -19,6 +19,7 @@ from intentlog.replay.fold import state_as_tree
 from intentlog.replay.paths import ABSENT, look, parse_path, path_text
 from intentlog.replay.walking import Walk
 from intentlog.replay.why import Why, Without, why, why_here
+from intentlog.replay.why_lines import why_lines, why_tree
 from tests.acceptance.programs.living import STREAM as PROGRAM
 from tests.acceptance.programs.living import lived
 from tests.replay.histories import moves, played
@@ -129,3 +130,28 @@ def test_a_part_that_never_was_is_told_with_what_there_is(told):
     with pytest.raises(NoSuchPath, match=f"{STREAM}: nothing stands at refund_cents; state has refunded_cents"):
         why(told.log, app_of(paying), STREAM, parse_path("refund_cents"))
     assert "refund_cents" == path_text(parse_path("refund_cents"))
+
+
+def test_an_input_that_another_run_sent_says_under_which_id_to_go_on(world):
+    async def passing_on(ctx: Any, asked: RefundAsked) -> Complete:
+        if asked.cents > 1:
+            ctx.send("accounts", "acct-43", RefundAsked(asked.order_id, 1))
+        ctx.emit(RefundPaid("r", asked.cents))
+        return Complete()
+
+    app = app_of(passing_on)
+    world.story(app, RefundAsked("o-1", 9))
+    sent, first = (why(world.log, app, stream, parse_path("refunded_cents")) for stream in ("accounts-acct-43", STREAM))
+    assert (sent.causes[-1].event.input_id, "") == (sent.beyond, first.beyond)
+    assert f"eventlog trace '{sent.beyond}'" in "\n".join(why_lines(sent, app.codec, width=100))
+    assert sent.beyond == why_tree(sent, app.codec)["beyond"]
+
+
+def test_what_is_told_fits_the_width(told):
+    from rich.cells import cell_len
+
+    app = app_of(paying)
+    for text in PATHS:
+        for width in (60, 80, 120):
+            lines = list(why_lines(why(told.log, app, STREAM, parse_path(text), most=2), app.codec, width=width))
+            assert [] == [line for line in lines if cell_len(line) > width]
