@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from intentlog.effector.bus import Outgoing
 from intentlog.effector.crash import ON_BUS
 from intentlog.effector.dedup import Busy, Free
 from intentlog.eventlog.clock import system_clock
@@ -87,8 +88,6 @@ def test_replicas_share_the_work_and_each_key_keeps_its_order(local: World):
 @pytest.mark.parametrize("boundary", ["claimed", "attempt.recorded", "tool.called", *ON_BUS])
 def test_a_replica_that_is_killed_leaves_the_next_one_what_store_and_bus_say(local: World, boundary: str):
     if boundary == "dead_lettered":
-        from intentlog.effector.bus import Outgoing
-
         local.publish(Outgoing("a-k", b"junk"))
     intent = local.stage("k")
     killed = local.start(*SHORT, EVENTLOG_CRASH_AT=boundary)
@@ -176,12 +175,16 @@ def test_a_bus_that_goes_away_and_comes_back_costs_time_and_nothing_else(local: 
 
 def test_every_line_about_an_intent_names_it_and_the_first_line_says_where_it_stands(local: World):
     intent = local.stage("k")
+    local.publish(Outgoing("a-k", b"s3cret junk"))
     replica = local.start()
     eventually(local.done)
     (serving,) = replica.lines("serving")
     assert (local.url("intents"), local.dedup, "effector") == (serving["intents_from"], serving["dedup"], serving["group"])
     about = [line for line in replica.lines() if line["event"] in ("attempted", "called", "settled")]
     assert [(intent, "a-k", "k", "work", 1)] * 3 == [tuple(line[name] for name in ("intent_id", "stream", "key", "tool", "attempt")) for line in about]
+    (letter,) = replica.lines("dead letter")
+    assert ("BadMessage", "error", 1) == (letter["kind"], letter["level"], replica.metric('dead_letters_total{kind="BadMessage"}'))
+    assert "s3cret" not in replica.errors.read_text()
     assert 0 == replica.end()
 
 
