@@ -46,12 +46,12 @@ def attempts_within_bounds(run: Run) -> Iterator[str]:
     for each, outcome in _ended(run):
         numbers = [call.attempt for call in calls[each.id]]
         heals = 1 if each.tool == "print_label" else 0
-        if outcome.attempts > 1 + heals + len(run.kills):
+        if outcome.attempts > 1 + heals + len(run.kills) + len(run.overtaken):
             yield f"{_name(each)} was attempted {outcome.attempts} times, with {len(run.kills)} kills"
         if numbers != sorted(set(numbers)) or (numbers and numbers[-1] > outcome.attempts):
             yield f"{_name(each)} was called in the attempts {numbers}, of {outcome.attempts}"
         for before, _ in pairwise(calls[each.id]):
-            if before.life not in run.killed and not (heals and before.attempt == 1):
+            if before.life not in run.gone and not (heals and before.attempt == 1):
                 yield f"{_name(each)} was called again after {before.life}, which was not killed"
 
 
@@ -83,9 +83,7 @@ def never_run_again(run: Run) -> Iterator[str]:
         if outcome.status == "UNKNOWN":
             if each.tool == "transfer" and did:
                 yield f"{_name(each)} took effect, could have been asked for, and is UNKNOWN"
-            if outcome.by in run.killed and not _could_still_settle(run, outcome):
-                yield f"{_name(each)} is UNKNOWN by {outcome.by}"
-            if begun and begun[-1].life not in run.killed:
+            if begun and begun[-1].life not in run.gone:
                 yield f"{_name(each)} is UNKNOWN, and {begun[-1].life}, which called it, was not killed"
 
 
@@ -98,11 +96,6 @@ def order_kept(run: Run) -> Iterator[str]:
         if number < last.get(key, 0):
             yield f"{key}: intent {number} was at work after intent {last[key]} had begun"
         last[key] = max(number, last.get(key, 0))
-
-
-def _could_still_settle(run: Run, outcome: Outcome) -> bool:
-    """Whether the life that settled it may have been killed later."""
-    return any(life.name == outcome.by for life in run.kills)
 
 
 def _ended(run: Run) -> Iterator[tuple[Intent, Outcome]]:

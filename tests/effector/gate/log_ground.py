@@ -108,7 +108,7 @@ def attempts_recorded(told: list[Any], run: Run) -> Iterator[str]:
         last = mine[-1]
         for fact in mine:
             seen = (intent_id, fact.attempt) in ends or (fact is last and _life(settled[intent_id].settled_by) == _life(fact.effector))
-            if not seen and _life(fact.effector) not in run.killed:
+            if not seen and _life(fact.effector) not in run.gone:
                 yield f"{intent_id}: the end of attempt {fact.attempt} was not seen, and {_life(fact.effector)} was not killed"
         if settled[intent_id].status == "UNKNOWN" and _life(settled[intent_id].settled_by) == _life(last.effector):
             yield f"{intent_id} is UNKNOWN to the very life that attempted it"

@@ -133,8 +133,14 @@ class Run:
         return [each for each in self.lives if each.killed]
 
     @property
-    def killed(self) -> frozenset[str]:
-        return frozenset(each.name for each in self.kills)
+    def gone(self) -> frozenset[str]:
+        """Lives that did not get to say what became of their calls."""
+        return frozenset(each.name for each in self.kills) | frozenset(self.overtaken)
+
+    @property
+    def overtaken(self) -> list[str]:
+        """Who says that it lost a lease, once for each: a machine may hold a life up for so long, and what it says then is refused."""
+        return [life.name for life in self.lives for _ in life.replica.lines("lease lost")]
 
     @property
     def ledger(self) -> list[Call]:
