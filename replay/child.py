@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import IO, Any
@@ -75,7 +76,8 @@ def main() -> None:
 
 
 def _channels() -> tuple[IO[bytes], IO[bytes]]:
-    """stdin and stdout as they were; the app's own are /dev/null and stderr."""
+    """stdin and stdout as they were; the app's own are /dev/null and stderr. ^C is for the parent, who ends us."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..eventlog.console import app_option, complete_streams, json_option
-from ..eventlog.printing import note, one_line, print_json, say, width
+from ..eventlog.printing import Column, note, one_line, print_json, say, table, width
 from .sources import SCHEME, reading_source, source_option
 
 if TYPE_CHECKING:
@@ -150,6 +150,9 @@ def preflight(
             elif found.reason or any(verbose or each.outlook is not Outlook.SAFE for each in found.runs):
                 progress.say(outlook_lines(found, width=min(width(), 200), safe=verbose))
     if not as_json:
+        if len(total.agents) > 1:
+            columns = [Column("agent", gives=True), *(Column(name, right=True) for name in ("safe", "needs patch", "will diverge", "cannot"))]
+            table(columns, [(name, of.safe, of.patch or "", of.diverges or "", of.cannot or "") for name, of in sorted(total.agents.items())])
         say(preflight_line(total))
     return total.exit_code
 

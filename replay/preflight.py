@@ -192,8 +192,8 @@ def _named(names: Iterable[Any]) -> str:
 
 
 @attrs.define
-class PreflightSummary:
-    """The sum of many streams."""
+class Counts:
+    """Runs by what becomes of them, and streams of which nothing can be said."""
 
     safe: int = 0
     patch: int = 0
@@ -207,6 +207,19 @@ class PreflightSummary:
             self.safe += each.outlook is Outlook.SAFE
             self.patch += each.outlook is Outlook.PATCH
             self.diverges += each.outlook is Outlook.DIVERGES
+
+
+@attrs.define
+class PreflightSummary(Counts):
+    """The sum of many streams, in all and by agent."""
+
+    agents: dict[str, Counts] = attrs.field(factory=dict)
+
+    def add(self, found: StreamOutlook) -> None:
+        """Count one stream's runs."""
+        Counts.add(self, found)
+        if found.runs or found.reason:
+            self.agents.setdefault(category_of(found.stream), Counts()).add(found)
 
     @property
     def exit_code(self) -> int:
