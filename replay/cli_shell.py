@@ -52,7 +52,7 @@ def shell(stream: str | None, front: str | None, url: str, app: str | None) -> i
     with reading_source(url) as log:
         memory = Memory.of(state_folder(os.environ), url, Path.cwd())
         screen = Screen()
-        session = Session(log, url, known, app or "", COMMANDS, width=screen.width, opened=memory.remember)
+        session = Session(log, url, known, app or "", COMMANDS, width=screen.width, debug=bool(os.environ.get("EVENTLOG_DEBUG")), opened=memory.remember)
         _begin(session, log, stream or memory.last_stream(), named=bool(stream))
         screen.show(greeting(session))
         return int(_front(front).run(session, screen, memory))

@@ -15,7 +15,6 @@ from ..paths import field_names
 from .answers import Answer, answer
 from .lines import words_of
 from .loading import Loaded
-from .looking import readable
 from .rendering import change_line, remark
 from .session import Session
 
@@ -54,7 +53,7 @@ def _loaded(session: Session, path: Path, name: str) -> Loaded:
 def _replaced(session: Session, loaded: Loaded | None) -> Answer:
     """Put the code in force; should it not fold this history, the code before stays."""
     session.walk  # noqa: B018 - a stream must be open
-    before, rows = as_fields(session.walk.tree["state"]), _rows(session)
+    before, rows = as_fields(session.walk.tree["state"]), session.rows_at(session.at)
     kept, at = session.loaded, session.at
     session.loaded = loaded
     try:
@@ -68,7 +67,7 @@ def _replaced(session: Session, loaded: Loaded | None) -> Answer:
     named = f"{loaded.path.name}:{loaded.name}" if loaded is not None else session.app_spec or "the app"
     parts: list[Any] = [remark(f"{named} folds now")]
     if loaded is not None and loaded.projection is not None:
-        changes = diff(rows, _rows(session))
+        changes = diff({"view": rows}, {"view": session.rows_at(session.at)})
         fault = session.projected().at(session.at).fault
         parts += [remark(f"it stopped: {fault}")] if fault else []
     else:
@@ -79,10 +78,6 @@ def _replaced(session: Session, loaded: Loaded | None) -> Answer:
     if not changes:
         parts.append(remark(f"nothing differs at version {session.at}"))
     return Answer(tuple(parts), FOUND if changes else OK)
-
-
-def _rows(session: Session) -> dict[str, Any]:
-    return {key: readable(each) for key, each in session.view().items()}
 
 
 def as_fields(value: Any) -> Any:

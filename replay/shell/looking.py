@@ -8,7 +8,6 @@ import click
 
 from ...eventlog.console import FOUND, MOST, OK
 from ...eventlog.masking import masked_url
-from ...eventlog.printing import plain
 from ..diff import diff
 from ..fold import parse_at, version_at
 from ..paths import ABSENT, look, parse_path, path_text
@@ -16,12 +15,14 @@ from ..reports import counted
 from .answers import Answer, answer
 from .lines import number_of, words_of
 from .moving import here
-from .rendering import change_line, event_whole, fitting, remark, story_lines, tree
+from .rendering import change_line, event_whole, fitting, remark, story_lines, two_columns
 from .session import Session
-from .values import Value
+from .values import Value, brief
 
 _AROUND: Final = 6
 _SOME: Final = 3
+_ALL: Final = 2_000
+"""Events on either side that ``log all`` shows; ``show`` tells longer stories, line by line."""
 _MOST_CHANGES: Final = 60
 
 
@@ -85,7 +86,7 @@ def history(session: Session, rest: str) -> Answer:
     """The story around the cursor; ``log N`` shows N events on either side, ``log all`` everything."""
     head = session.walk.head
     if rest == "all":
-        first, last = 0, head
+        first, last = max(session.at - _ALL, 0), min(session.at + _ALL, head)
     else:
         around = number_of(rest.removeprefix("-n").strip(), default=_AROUND, most=MOST)
         first, last = max(session.at - around, 0), min(session.at + around, head)
@@ -125,8 +126,8 @@ def view(session: Session, rest: str) -> Answer:
     if session.loaded is None or session.loaded.projection is None:
         raise click.UsageError("No projection is loaded: load FILE:NAME")
     found = session.projected().at(session.at)
-    rows = {key: readable(value_) for key, value_ in sorted(found.rows.items()) if key.startswith(rest)}
-    parts: list[Any] = list(tree(rows)) if rows else [remark("no rows")]
+    rows = {key: each for key, each in sorted(found.readable().items()) if key.startswith(rest)}
+    parts: list[Any] = list(two_columns({key: brief(each, 400) for key, each in rows.items()}, style="cyan")) or [remark("no rows")]
     if found.fault:
         parts.append(fitting(_fault(found.fault)))
     return Answer(tuple(parts), FOUND if found.fault else OK)
@@ -136,17 +137,3 @@ def _fault(text: str) -> Any:
     from rich.text import Text
 
     return Text(f"  it stopped: {text}", style="red")
-
-
-def readable(raw: bytes) -> Any:
-    """A view's bytes as what they most likely are: JSON, text, or bytes."""
-    import json
-
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return raw
-    try:
-        return plain(json.loads(text))
-    except ValueError:
-        return text

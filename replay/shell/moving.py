@@ -35,6 +35,8 @@ def arrived(session: Session, before: dict[str, Any], *, of_all: bool = False) -
     parts += [change_line(each, indent=8) for each in changes[:_MOST_CHANGES]]
     if len(changes) > _MOST_CHANGES:
         parts.append(remark(f"        … and {len(changes) - _MOST_CHANGES:,} more changes: diff"))
+    rows = diff({"view": session.rows_at(before["version"])}, {"view": session.rows_at(session.at)})
+    parts += [change_line(each, indent=8) for each in rows[:_MOST_CHANGES]]
     for name, path in session.watched():
         was, now = look(before, path), look(after, path)
         if not any(each.path == path for each in changes[:_MOST_CHANGES]):

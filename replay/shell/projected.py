@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -47,6 +48,21 @@ class Rows:
     rows: dict[str, bytes]
     #: What the handler raised, and at which version; empty when it took everything.
     fault: str = ""
+
+    def readable(self) -> dict[str, Any]:
+        """The rows with their values as what they most likely are: JSON, text, or bytes."""
+        return {key: _readable(value) for key, value in self.rows.items()}
+
+
+def _readable(raw: bytes) -> Any:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return raw
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 class Projected:

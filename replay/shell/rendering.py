@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rich.table import Table
 from rich.text import Text
 
 from ...eventlog.clock import Micros
@@ -99,18 +98,6 @@ def two_columns(pairs: Mapping[str, str], *, style: str = "dim", indent: int = 2
     names = max((len(name) for name in pairs), default=0)
     for name, shown in pairs.items():
         yield fitting(Text.assemble(" " * indent, (f"{one_line(name):<{names}}  ", style), one_line(shown, _LONGEST)))
-
-
-def tree(shown: Mapping[str, Any]) -> Iterator[Any]:
-    """A mapping as names and values."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, each in list(shown.items())[:_MOST_CHILDREN]:
-        table.add_row(f"  {one_line(name, 40)}", Value(each))
-    yield table
-    if len(shown) > _MOST_CHILDREN:
-        yield remark(f"  … and {len(shown) - _MOST_CHILDREN:,} more")
 
 
 _ID: Final = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -62,6 +62,8 @@ class Session:
     commands: Mapping[str, Callable[[Session, str], Answer]]
     #: Columns of the screen.
     width: Callable[[], int] = attrs.field(default=lambda: 100)
+    #: Let the shell's own faults through, with their tracebacks.
+    debug: bool = False
     #: Called with the name of each stream that is opened.
     opened: Callable[[str], None] = attrs.field(default=lambda stream: None)
     stream: str = ""
@@ -167,6 +169,10 @@ class Session:
         """The rows of the loaded projection at the cursor; empty without one."""
         return self.projected().at(self.at).rows if self.loaded is not None and self.loaded.projection is not None else {}
 
+    def rows_at(self, version: int) -> dict[str, Any]:
+        """The same as of a version, their values readable."""
+        return self.projected().at(version).readable() if self.loaded is not None and self.loaded.projection is not None else {}
+
     def projected(self) -> Projected:
         """The loaded projection over this stream."""
         assert self.loaded is not None and self.loaded.projection is not None
@@ -212,6 +218,10 @@ class Session:
             return Answer((wrong(_short(explain(problem))),), exit_code_of(problem))
         except RecursionError:
             return Answer((wrong("That goes too deep to be looked at here."),), COULD_NOT)
+        except Exception as problem:  # a fault of this shell must not end it
+            if self.debug:
+                raise
+            return Answer((wrong(explain(problem)),), COULD_NOT)
 
     def evaluate(self, text: str) -> Answer:
         """Run Python over the names at the cursor; an expression's value is the answer. Errors are told in a line."""

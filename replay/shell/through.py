@@ -14,6 +14,7 @@ import click
 from ...eventlog.cli import group
 from ...eventlog.console import OK, CouldNot
 from ..expressions import parse_expression
+from ..sources import bundle_path
 from .answers import Answer
 from .lines import unquoted, words_of
 from .session import Session
@@ -39,7 +40,6 @@ READING: Final[Mapping[str, tuple[str, ...]]] = {
     "intents": (),
     "approvals": (),
     "projections": (),
-    "machine": (),
 }
 #: Of groups, the sub-commands that read.
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -52,6 +52,8 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 _ONE_STREAM: Final = frozenset({"show", "state", "why", "bisect", "raw", "fork"})
 #: The rest of the line is one expression.
 _WHOLE: Final = frozenset({"bisect"})
+#: How the commands that take bundles, too, name their log.
+SOURCE: Final = "URL|BUNDLE"
 #: Parameters that say which streams are meant.
 _CHOOSING: Final = ("streams", "everything", "category", "since", "bundle")
 
@@ -106,7 +108,7 @@ def _part_of(command: click.Group, name: str, words: list[str], path: str) -> tu
 
 
 def _filled(session: Session, name: str, command: click.Command, words: list[str]) -> list[str]:
-    options = {parameter.name for parameter in command.params}
+    options = {parameter.name: parameter for parameter in command.params}
     wanted = READING[name]
     if "--help" in words or "-h" in words:
         return words
@@ -118,6 +120,8 @@ def _filled(session: Session, name: str, command: click.Command, words: list[str
         words = [words[0], str(session.at), *words[1:]]
     if name == "fork":
         _check_fork(session, words)
+    if "url" in options and bundle_path(session.url) is not None and options["url"].metavar != SOURCE:
+        raise click.UsageError(f"{name} reads logs, and {session.url} is a bundle. What reads bundles: show, state, replay, verify, search, trace, raw.")
     if "url" in options and not any(word == "--log" or word.startswith("--log=") for word in words):
         words = [*words, "--log", session.url]
     spec = session.loaded.spec if session.loaded is not None and session.loaded.spec else session.app_spec

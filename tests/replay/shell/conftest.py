@@ -54,7 +54,7 @@ def session(recorded: EventLog, app: App) -> Session:
 
 
 def session_over(log: EventLog, app: App | None, **options: Any) -> Session:
-    return Session(log, options.pop("url", "sqlite:///eventlog.db"), app, options.pop("spec", ""), COMMANDS, **options)
+    return Session(log, options.pop("url", "sqlite:///eventlog.db"), app, options.pop("spec", ""), COMMANDS, debug=True, **options)
 
 
 @pytest.fixture

@@ -140,10 +140,12 @@ def test_a_file_that_is_not_there_and_a_name_that_is_not_in_it(session, tell, fi
 def test_a_projection_is_seen_as_of_here_and_edited_while_stepping(session, tell, tmp_path):
     path = tmp_path / "sums.py"
     path.write_text(PROJECTION.format(more=""))
-    assert "  + cents  4207\n" in tell(f"load {path}").replace("['cents']", "cents")
+    assert "  + view.cents  4207\n" in tell(f"load {path}")
     assert ["cents  4207", "o-1    'asked'", "o-2    'asked'"] == [line.strip() for line in tell("view").splitlines()]
     session.open(STREAM, 12)
     assert ["cents  4200"] == [line.strip() for line in tell("view cents").splitlines()]
+    assert "        ~ view.cents  4200 → 4207\n" in tell("next 5")
+    tell("back 5")
     path.write_text(PROJECTION.format(more="+ 1"))
     assert "4200 → 4201" in tell("reload")
     assert "b'4201'\n" == tell("view['cents']")

@@ -163,6 +163,14 @@ def test_what_goes_wrong_is_told_in_a_line(session, tell, line, says):
     assert (says, True) == (tell(line), session.do(line).code in (USAGE, COULD_NOT))
 
 
+def test_a_fault_of_its_own_does_not_end_it(session, told_by):
+    def at_fault(session, rest):
+        raise KeyError("x")
+
+    session.commands, session.debug = {**session.commands, "next": at_fault}, False
+    assert "unexpected KeyError: 'x'\nWhere it came from: the same command with EVENTLOG_DEBUG=1\n" == told_by(session)("next")
+
+
 def test_what_python_does_to_the_state_reaches_no_history(session, tell):
     session.open(STREAM, 9)
     tell("run.intents.clear()")
