@@ -203,6 +203,7 @@ def _show_other(letter: AnyLetter) -> None:
         say(since + f", after {letter.fact.tries} tries to {one_line(letter.fact.sink)}")
         say("  why       " + styled(one_line(letter.fact.why, 2_000), fg="red"))
         say(f"It can be answered all the same: eventlog approvals show {stream} {one_line(letter.fact.approval_id)}")
+        say(f"Once the surface takes it: eventlog dead-letters redrive {stream} --approval {one_line(letter.fact.approval_id)}")
     elif isinstance(letter, DistrustedAnswer):
         _show_answer(letter, since)
     elif isinstance(letter, Standing):
@@ -250,7 +251,7 @@ def _show_bytes(raw: bytes, size: int) -> None:
 @stream_argument
 @click.option("--seq", metavar="N", type=click.IntRange(0, MOST), help="Only this input, or this answer.  [default: all inputs that are parked in the stream]")
 @click.option("--intent", metavar="INTENT", help="Vouch for this distrusted intent, or for its outcome; needs --signing-keys and --reason.")
-@click.option("--approval", metavar="APPROVAL", help="Vouch for the answer to this approval; the same.")
+@click.option("--approval", metavar="APPROVAL", help="Have this question published again; once it is answered, vouch for the answer.")
 @by_option
 @reason_option
 @keys_option("For what is distrusted:")
@@ -303,8 +304,15 @@ def _needed(keys: KeyRing | None, what: str) -> KeyRing:
 
 
 def _vouch(log: Any, stream: str, intent: str, approval: str, by: str, reason: str, keys: KeyRing | None) -> tuple[list[str], dict[str, Any]]:
+    from .app import runtime_codec
+    from .asking import closed
+    from .dead_letters import redrive_approval
     from .operating import readmit, standing, vouch
 
+    if approval and ((asked := closed(log, runtime_codec(), stream, approval)) is None or asked.decided is None):
+        duplicate = redrive_approval(log, stream, approval, by=by, reason=reason)
+        said = f"{one_line(stream)}  {one_line(approval)} will be published again"
+        return [said + ("  done before: nothing was written" if duplicate else "")], {"stream": stream, "approval": approval, "duplicate": duplicate}
     ring = _needed(keys, "To vouch for something")
     if not reason.strip():
         raise click.UsageError("To vouch for something is to answer for it: say why, with --reason.", click.get_current_context())

@@ -13,17 +13,19 @@ import attrs
 import msgspec
 
 from ..eventlog.codec import Codec
-from ..eventlog.errors import WrongExpectedVersion
-from ..eventlog.log import EventLog, Wake
+from ..eventlog.errors import EventIdConflict, WrongExpectedVersion
+from ..eventlog.log import Duplicate, EventLog, Wake
+from ..eventlog.versions import ANY
 from . import facts
 from .app import runtime_codec
 from .appends import TURNS
 from .approvals_answers import STREAM, DistrustedAnswer, distrusted_answers
 from .errors import InputRefused
 from .intents import fact_id, input_event_id
-from .operating import DISTRUSTED, Standing, standings
+from .operating import DISTRUSTED, Standing, named, standings
 
 _SCANNED: Final = ("activation.failed", "input.redriven", "stream.blocked")
+_OF_QUESTIONS: Final = tuple(f"approval.{name}" for name in ("requested", "decided", "undelivered", "redriven"))
 _TRIES: Final = 10
 
 
@@ -146,7 +148,7 @@ def since(letter: AnyLetter) -> int:
 
 
 def _undelivered(log: EventLog, stream: str | None) -> list[Undelivered]:
-    codec, found, types = runtime_codec(), dict[tuple[str, str], Undelivered](), ("approval.undelivered", "approval.decided", "approval.requested")
+    codec, found, types = runtime_codec(), dict[tuple[str, str], Undelivered](), _OF_QUESTIONS
     deadlines: dict[tuple[str, str], int] = {}
     for event in log.read_all(types=types) if stream is None else log.read(stream):
         if event.type not in types:
@@ -158,6 +160,8 @@ def _undelivered(log: EventLog, stream: str | None) -> list[Undelivered]:
         elif isinstance(fact, facts.ApprovalDecided):
             found.pop(key, None)
             deadlines.pop(key, None)
+        elif isinstance(fact, facts.ApprovalRedriven):
+            found.pop(key, None)
         elif fact.expires_at > log.clock():
             deadlines[key] = fact.expires_at
     return [each for key, each in found.items() if key in deadlines]
@@ -170,10 +174,10 @@ def letters_of(log: EventLog, stream: str, seq: int | None = None, intent_id: st
     """
     letters = all_letters(log, stream)
     if intent_id is not None:
-        named = [each for each in letters if isinstance(each, Standing) and each.intent.intent_id == intent_id]
-        if not named:
+        meant = [each for each in letters if isinstance(each, Standing) and each.intent.intent_id == intent_id]
+        if not meant:
             raise InputRefused(f"{stream} has no distrusted intent {intent_id!r:.80}. See what is: eventlog dead-letters list")
-        return named[0]
+        return meant[0]
     parked = [each for each in letters if isinstance(each, ParkedInput)]
     if stream == STREAM:
         answers: list[AnyLetter] = [each for each in letters if isinstance(each, DistrustedAnswer) and seq in (None, each.version)]
@@ -230,6 +234,22 @@ def redrive(log: EventLog, stream: str, seq: int | None = None, *, by: str, reas
     if blocked:
         log.schedule.wake(TURNS, stream, log.clock())
     return Redriven(stream, tuple((each.seq, each.input_id) for each in parked), blocked)
+
+
+def redrive_approval(log: EventLog, stream: str, approval_id: str, *, by: str, reason: str = "") -> bool:
+    """Have a question that was given up published once more; whether that had been done before.
+
+    Raises ``InputRefused`` when no surface has refused it, or nobody could answer it any more.
+    """
+    found = [each for each in _undelivered(log, stream) if each.fact.approval_id == approval_id]
+    if not found:
+        raise InputRefused(f"{stream} has no question {approval_id!r:.80} that a surface refused and that waits still. See: eventlog dead-letters list")
+    fact = facts.ApprovalRedriven(approval_id, named(by), reason)
+    event = runtime_codec().stage(fact, event_id=fact_id("approval-redriven", stream, approval_id, found[0].version))
+    try:
+        return isinstance(log.append(stream, [event], ANY), Duplicate)
+    except EventIdConflict:  # by somebody else at the same moment
+        return True
 
 
 def _put_back(log: EventLog, letter: ParkedInput, by: str, reason: str) -> None:

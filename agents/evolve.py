@@ -388,7 +388,8 @@ APPLY: Final[dict[type, Callable[[RunState, Any, int], None]]] = {
     facts.ActivationFailed: _failed,
     facts.InputRedriven: _redriven,
     facts.StreamBlocked: _blocked,
-    **dict.fromkeys((facts.SchedulePlanned, facts.ApprovalSigned, facts.ApprovalUndelivered, facts.AnswerDistrusted, facts.AnswerRedriven), _nothing),
+    **dict.fromkeys((facts.SchedulePlanned, facts.AnswerDistrusted, facts.AnswerRedriven), _nothing),
+    **dict.fromkeys((facts.ApprovalSigned, facts.ApprovalUndelivered, facts.ApprovalRedriven), _nothing),
 }
 
 

@@ -16,6 +16,7 @@ from .facts_beside import AggregateLoaded as AggregateLoaded  # noqa: PLC0414 - 
 from .facts_beside import AggregateSaved as AggregateSaved  # noqa: PLC0414 - its readers find it here
 from .facts_beside import AnswerDistrusted as AnswerDistrusted  # noqa: PLC0414 - its readers find it here
 from .facts_beside import AnswerRedriven as AnswerRedriven  # noqa: PLC0414 - its readers find it here
+from .facts_beside import ApprovalRedriven as ApprovalRedriven  # noqa: PLC0414 - its readers find it here
 from .facts_beside import ApprovalSigned as ApprovalSigned  # noqa: PLC0414 - its readers find it here
 from .facts_beside import ApprovalUndelivered as ApprovalUndelivered  # noqa: PLC0414 - its readers find it here
 from .facts_beside import BudgetRaised as BudgetRaised  # noqa: PLC0414 - its readers find it here
@@ -365,7 +366,7 @@ FACTS: Final[tuple[type, ...]] = tuple(kind for kind in list(globals().values())
 ARRIVALS = frozenset(
     {f"{name}.received" for name in ("input", "signal", "reply")}
     | {f"intent.{name}" for name in ("attempted", "postponed", "settled", "distrusted", "readmitted")}
-    | {f"approval.{name}" for name in ("decided", "signed", "undelivered")}
+    | {f"approval.{name}" for name in ("decided", "signed", "undelivered", "redriven")}
     | {"outcome.signed", "cancel.requested", "input.redriven", "stream.blocked"}
 )
 """Types that others than the key's worker append; a turn is rebased over them (S-3.4)."""

@@ -137,6 +137,15 @@ class ApprovalUndelivered:
     effector: str
 
 
+@event("approval.redriven", version=1)
+class ApprovalRedriven:
+    """A person had a question that was given up published once more."""
+
+    approval_id: str
+    by: str
+    reason: str
+
+
 @event("answer.distrusted", version=1)
 class AnswerDistrusted:
     """On a stream of its own: a signed answer that is not authentic. It drove nothing."""

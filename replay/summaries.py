@@ -220,8 +220,9 @@ def _failed(_: Telling, event: facts.ActivationFailed, at: Micros) -> str:
     return f"attempt {event.attempt}  at step {event.step}  {after}  {_failure(event.failure)}"
 
 
-def _redriven(_: Telling, event: facts.InputRedriven, __: Micros) -> str:
-    return f"{one_line(event.input_id, _VALUE)}  by {one_line(event.by, _VALUE)}  {one_line(event.reason, 2 * _VALUE)}"
+def _redriven(_: Telling, event: facts.InputRedriven | facts.ApprovalRedriven, __: Micros) -> str:
+    name = event.input_id if isinstance(event, facts.InputRedriven) else event.approval_id
+    return f"{one_line(name, _VALUE)}  by {one_line(event.by, _VALUE)}  {one_line(event.reason, 2 * _VALUE)}"
 
 
 def _blocked(_: Telling, event: facts.StreamBlocked, __: Micros) -> str:
@@ -313,5 +314,6 @@ _TELL: Final[dict[type, Callable[[Telling, Any, Micros], str]]] = {
     facts.BudgetRaised: _budget_raised,
     facts.ActivationFailed: _failed,
     facts.InputRedriven: _redriven,
+    facts.ApprovalRedriven: _redriven,
     facts.StreamBlocked: _blocked,
 }

@@ -13,8 +13,16 @@ import attrs
 from ...agents import facts
 from ...eventlog.events import StoredEvent
 
-TYPES: Final = ("approval.requested", "approval.decided", "approval.undelivered")
+TYPES: Final = ("approval.requested", "approval.decided", "approval.undelivered", "approval.redriven")
 """The event types they are made of."""
+
+
+@attrs.frozen(eq=False)
+class Again:
+    """A question that is to be published once more."""
+
+    event: StoredEvent
+    asked: facts.ApprovalRequested
 
 
 @attrs.define(eq=False)
@@ -23,6 +31,8 @@ class Question:
 
     event: StoredEvent
     asked: facts.ApprovalRequested
+    #: What wants it published: the question itself, or a person who redrives it.
+    position: int
     #: Deliveries that failed in a row, and how many of them were refusals.
     failures: int = 0
     refusals: int = 0
@@ -43,12 +53,17 @@ class Questions:
         """Take the next event in. One that is answered, or given up, needs no publishing any more."""
         self.cursor = event.position
         if isinstance(fact, facts.ApprovalRequested):
-            lane = self._lanes.setdefault(event.stream, {})
-            if fact.approval_id not in lane:
-                lane[fact.approval_id] = Question(event, fact)
-                self._open[event.position] = None
+            self._wanted(Question(event, fact, event.position))
+        elif isinstance(fact, Again):
+            self._wanted(Question(fact.event, fact.asked, event.position))
         elif isinstance(fact, facts.ApprovalDecided | facts.ApprovalUndelivered):
             self.over(event.stream, fact.approval_id)
+
+    def _wanted(self, question: Question) -> None:
+        lane = self._lanes.setdefault(question.event.stream, {})
+        if question.asked.approval_id not in lane:
+            lane[question.asked.approval_id] = question
+            self._open[question.position] = None
 
     def over(self, stream: str, approval_id: str) -> None:
         """Nothing is to be published of it; told twice, it changes nothing the second time."""
@@ -56,7 +71,7 @@ class Questions:
         question = lane.pop(approval_id, None)
         if question is None:
             return
-        del self._open[question.event.position]
+        del self._open[question.position]
         del self._lanes[stream]
         if lane:  # behind the other keys, so that one with many questions does not hold them up
             self._lanes[stream] = lane

@@ -30,12 +30,14 @@ from ..keeping import pause
 from ..watching import Watching
 from .copies import Whose, whose
 from .errors import SinkFailed, SinkRefused, SinkUnavailable
-from .pending import TYPES, Question, Questions
+from .pending import TYPES, Again, Question, Questions
 from .sink import ApprovalsSink, Publication
 
 PART: Final = "approvals"
 """The part's name in health, the queue of its lease, and how its checkpoints begin."""
 _HELPING: Final = 500
+_WANTED: Final = ("approval.requested", "approval.redriven")
+"""What wants to be published."""
 _MOST_AT_ONCE: Final = 16
 """Keys whose questions are under way at once."""
 _REFUSALS: Final = 5
@@ -154,10 +156,18 @@ class Publisher:
 
     def _read(self, event: StoredEvent) -> Any:
         try:
-            return self._codec.decode_stored(event)
+            fact = self._codec.decode_stored(event)
+            return self._again(event.stream, fact.approval_id) if isinstance(fact, facts.ApprovalRedriven) else fact
         except Undecodable as problem:  # its worker stands still at it, too, and says so; here the others go on
             self._warn("question cannot be read", stream=event.stream, version=event.version, reason=str(problem))
             return None
+
+    def _again(self, stream: str, approval_id: str) -> Again | None:
+        """The question that a person redrives, from its stream: the checkpoint may lie behind it."""
+        for event in self._log.read(stream):
+            if event.type == "approval.requested" and (asked := self._codec.decode_stored(event)).approval_id == approval_id:
+                return Again(event, asked)
+        return None
 
     def _begin(self, questions: Questions, now: float) -> None:
         for question in questions.firsts():
@@ -230,7 +240,7 @@ class Publisher:
         if question.refusals < _REFUSALS:
             return
         fact = facts.ApprovalUndelivered(question.asked.approval_id, self._sink.shown, str(problem), question.failures, self._owner)
-        event_id = fact_id("undelivered", stream, fact.approval_id, fact.sink)
+        event_id = fact_id("undelivered", stream, fact.approval_id, question.position)
         event = self._codec.stage(fact, event_id=event_id, correlation=question.event.correlation, causation=question.event.event_id)
         await in_thread(lambda: self._log.append(stream, [event], ANY))
         self.undelivered += 1
@@ -270,7 +280,7 @@ class Publisher:
 
         def nothing() -> bool:  # another replica sees to it, or this one has not begun
             after = self._log.checkpoints.load(self._name)
-            asked = self._log.read_all(after=after, types=TYPES[:1], categories=self._categories, limit=1)
+            asked = self._log.read_all(after=after, types=_WANTED, categories=self._categories, limit=1)
             return next(iter(asked), None) is None
 
         return await in_thread(nothing)

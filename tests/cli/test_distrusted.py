@@ -153,6 +153,12 @@ def test_a_question_that_a_surface_refused_is_a_dead_letter_until_it_is_answered
     assert "eventlog approvals show desk-ann a1" in call("dead-letters", "show", "desk-ann").stdout
     assert "undelivered: webhook" in call("dead-letters", "list", "--status", "undelivered").stdout
     assert "after 5 tries" in call("show", "desk-ann").stdout
+    redrive = ("dead-letters", "redrive", "desk-ann", "--approval")
+    assert "a1 will be published again" in call(*redrive, "a1", "--by", "ada", "--reason", "mended").stdout
+    assert ([], [3, 3]) == (letters(), [call(*redrive, name).exit_code for name in ("a1", "a2")])
+    assert "ApprovalRedriven" in call("show", "desk-ann").stdout
+    record(facts.ApprovalUndelivered("a1", "webhook+https://chat.example/…", "webhook+https://chat.example/… answered 410", 5, "e"))
+    assert 1 == len(letters())
     record(facts.ApprovalDecided("a1", b"d", True, "ada"))
     log.close()
     assert [] == letters()

@@ -18,6 +18,7 @@ BESIDE = {
     "approval.signed": facts.ApprovalSigned("approval-0-0", "may", b"s"),
     "intent.readmitted": facts.IntentReadmitted("x", 1, "ada", "fine", 0, 1, b"p", "may", b"s"),
     "intent.distrusted": facts.IntentDistrusted("x", "it is not signed", "e", 1, b"p"),
+    "approval.redriven": facts.ApprovalRedriven("approval-0-0", "ada", "mended"),
     "approval.undelivered": facts.ApprovalUndelivered("approval-0-0", "webhook+https://chat.example/…", "answered 410", 5, "e"),
 }
 

@@ -403,7 +403,8 @@ SELECT * FROM (
         SELECT FROM events e
         WHERE e.stream_id = b.stream_id AND e.version > b.version AND e.type <> ALL (ARRAY[
             'input.received', 'signal.received', 'reply.received', 'intent.attempted', 'intent.postponed', 'intent.settled', 'intent.distrusted',
-            'intent.readmitted', 'outcome.signed', 'approval.decided', 'approval.signed', 'approval.undelivered', 'cancel.requested', 'input.redriven'
+            'intent.readmitted', 'outcome.signed', 'approval.decided', 'approval.signed', 'approval.undelivered', 'approval.redriven', 'cancel.requested',
+            'input.redriven'
         ])
     )
 ) d;

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from intentlog.agents import facts
+from intentlog.agents.dead_letters import redrive_approval
+from intentlog.agents.errors import InputRefused
 from intentlog.effector.approvals import Publication, parse_webhook
 from intentlog.effector.approvals.publishing import PART, Publisher
 from intentlog.effector.approvals.webhook import Webhook
@@ -145,6 +147,23 @@ def test_a_poisoned_question_is_given_up_and_the_others_go_on(log):
     with Surface() as other:
         serve(log, other)
         assert (before, []) == (len(surface.came), other.came)
+
+
+def test_a_question_that_was_given_up_is_published_again_when_a_person_says_so_and_given_up_again(log):
+    ask(log, "ann")
+    with Surface(lambda delivery: 410) as surface:
+        for _ in range(2):
+            serve(log, surface)
+            assert not redrive_approval(log, "desk-ann", "approval-0-0", by="ada", reason="mended")
+            with pytest.raises(InputRefused, match="no question 'approval-0-0' that a surface refused"):
+                redrive_approval(log, "desk-ann", "approval-0-0", by="bob")
+        assert (10, 1) == (len(surface.came), len({each.id for each in surface.came}))
+    with Surface() as other:
+        serve(log, other)
+        serve(log, other)
+        assert [("desk-ann", "approval-0-0")] == other.asked()
+        assert {each.body for each in surface.came} == {each.body for each in other.came}
+    assert log.last_position() == log.checkpoints.load(PART)
 
 
 def test_of_two_replicas_one_publishes_and_the_other_takes_over(log):
