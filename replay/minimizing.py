@@ -27,7 +27,8 @@ from .streams import replay_rows
 from .verdicts import StreamReplay
 from .walking import Condition, Walk
 
-MOST_TRIES: Final = 2_000
+MOST_EVENTS: Final = 3_000_000
+"""Events folded before it is given up: a minute or two."""
 _NOBODY: Final = -1
 _RECEIVED: Final = "input.received"
 _CLOSING: Final = (facts.Suspended, facts.Completed, facts.Continued)
@@ -59,12 +60,12 @@ class Minimal:
     replayed: StreamReplay
 
 
-def minimize(walk: Walk, condition: Condition, found: Found, *, most_tries: int = MOST_TRIES) -> Minimal:
+def minimize(walk: Walk, condition: Condition, found: Found, *, most_events: int = MOST_EVENTS) -> Minimal:
     """A smallest set of inputs with which ``condition`` still comes to what ``found`` says. Raises ``CannotBisect`` when nothing was found."""
     if found.version is None:
         raise CannotBisect(f"{found.stream}: the condition never changes, so there is nothing to make smaller")
     history = _History.read(walk, found.version)
-    smaller = _Smaller(walk, condition, found.holds, history, most_tries)
+    smaller = _Smaller(walk, condition, found.holds, history, most_events)
     kept = smaller.ddmin(list(history.inputs))
     version = smaller.shown_at(kept)
     assert version is not None
@@ -72,7 +73,7 @@ def minimize(walk: Walk, condition: Condition, found: Found, *, most_tries: int 
         tuple(history.inputs[unit] for unit in kept),
         len(history.inputs),
         smaller.tries,
-        smaller.tries < most_tries,
+        not smaller.spent,
         version,
         _replayed(walk, history, kept, version),
     )
@@ -99,6 +100,8 @@ class _History:
         owning = _Owning(walk.stream)
         owners = owning.of(walk, rows)
         inputs = {seq: each for seq, each in owning.inputs.items() if each.version <= version}
+        end = max(place for place, (row, owner) in enumerate(zip(rows, owners, strict=True)) if owner in inputs or row[0] <= version) + 1
+        rows, owners = rows[:end], owners[:end]
         return _History(rows, owners, frozenset(owning.begins), inputs, frozenset(owning.withdrawn))
 
     def part(self, kept: frozenset[int]) -> Iterator[Row]:
@@ -220,8 +223,14 @@ class _Smaller:
     condition: Condition
     wanted: bool
     history: _History
-    most_tries: int
+    most_events: int
     tries: int = 0
+    events: int = 0
+
+    @property
+    def spent(self) -> bool:
+        """No more is tried."""
+        return self.events >= self.most_events
 
     def ddmin(self, units: list[int]) -> list[int]:
         """Zeller's ddmin: halves, quarters, … and what is left without them, as long as that still shows it."""
@@ -243,12 +252,12 @@ class _Smaller:
                 break
             else:
                 pieces = min(len(units), pieces * 2)
-            if self.tries >= self.most_tries:
+            if self.spent:
                 break
         return units
 
     def _shows(self, units: list[int]) -> bool:
-        if self.tries >= self.most_tries:
+        if self.spent:
             return False
         self.tries += 1
         return self.shown_at(units) is not None
@@ -260,6 +269,7 @@ class _Smaller:
         state = folder.empty(self.walk.stream)
         try:
             for row in self.history.part(kept):
+                self.events += 1
                 folder.fold(state, (row,))
                 if self.walk.holds(self.condition, state, row) is self.wanted:
                     return row[0]
