@@ -9,7 +9,7 @@ from typing import Final
 from ...agents.leasing import in_thread
 from ..watching import Watching
 from .errors import BusUnavailable, MessageTooLarge
-from .protocol import NO_HEADERS, Message, Outgoing, Sink, headers_of
+from .protocol import Message, Outgoing, Sink, headers_of
 
 SOURCE: Final = "source"
 STORE: Final = "store"
@@ -18,7 +18,7 @@ APPROVALS: Final = "approvals"
 DEAD_LETTERS: Final = "dead letters"
 _DOING: Final = {RESULTS: "publishing a result", APPROVALS: "publishing a question", DEAD_LETTERS: "publishing a dead letter"}
 _LEFT: Final = 1 << 16
-"""Bytes that are kept of a dead letter which its sink does not take whole."""
+"""Bytes, at most, that are kept of a dead letter which its sink does not take whole."""
 
 
 class Outlet:
@@ -74,5 +74,6 @@ async def set_aside(outlet: Outlet, message: Message, kind: str, why: str, now: 
     try:
         await outlet.publish(Outgoing(message.key, message.value, {**message.headers, **told}))
     except MessageTooLarge:
-        told |= headers_of(dead_letter_bytes=len(message.value), dead_letter_cut_to=_LEFT)
-        await outlet.publish(Outgoing(message.key, message.value[:_LEFT], {**NO_HEADERS, **told}))
+        left = min(_LEFT, await outlet.most_bytes() // 2)
+        told |= headers_of(dead_letter_bytes=len(message.value))
+        await outlet.publish(Outgoing(message.key, message.value[:left], told))

@@ -10,7 +10,6 @@ import pytest
 from intentlog.agents import facts
 from intentlog.agents.signing import KeyRing, Verifier
 from intentlog.effector.bus import Outgoing, wire
-from intentlog.effector.bus.outlets import _LEFT
 from intentlog.eventlog.clock import SECOND, system_clock
 from tests.effector.bus.scene import CODEC, Scene, encoded, staged, until
 from tests.effector.bus.test_wire import BAD, NEWER
@@ -63,7 +62,7 @@ def test_a_dead_letter_that_its_sink_does_not_take_whole_is_cut_short_and_says_s
     scene.broker.most_bytes = 100_000
     scene.serve()
     (letter,) = scene.dead()
-    assert (b"x" * _LEFT, b"300000") == (letter.value, letter.headers["dead-letter-bytes"])
+    assert (b"x" * 50_000, b"300000") == (letter.value, letter.headers["dead-letter-bytes"])
 
 
 def forged() -> Outgoing:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from intentlog.agents import facts
+from intentlog.agents.signing import KeyRing, Verifier
 from intentlog.eventlog.clock import system_clock
 from tests.effector.bus.scene import MINUTE, Scene, encoded, until
 
@@ -47,3 +48,20 @@ def test_while_nobody_takes_questions_they_wait_and_nothing_else_does(scene: Sce
 
     asyncio.run(run())
     assert 1 == len(scene.broker.messages("approvals"))
+
+
+def test_a_signed_question_is_asked_where_signatures_are_required(scene: Scene):
+    keys = KeyRing({"may": b"m" * 32})
+    asked = facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() + MINUTE)
+    scene.publish(encoded(asked, "a-k", keys))
+    scene.serve(scene.effector(verifier=Verifier("require", keys)))
+    assert (1, []) == (len(scene.broker.messages("approvals")), scene.dead())
+
+
+def test_a_question_that_its_sink_does_not_take_is_a_dead_letter_and_its_key_goes_on(scene: Scene):
+    asked = facts.ApprovalRequested("q-1", 0, 0, "Pay?" * 1000, "support", {}, b"d" * 32, system_clock() + MINUTE)
+    scene.publish(encoded(asked, "a-k"))
+    name = scene.stage("k")
+    scene.broker.most_bytes = 3_000
+    scene.serve()
+    assert ([b"MessageTooLarge"], {name: "OK"}) == ([each.headers["dead-letter-kind"] for each in scene.dead()], scene.statuses())
