@@ -116,7 +116,9 @@ class _Child:
         self._process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         answer = self._said(msgspec.to_builtins(order))
         if answer is None:
-            raise CodeUnusable(f"the process that loads {order.app} ended with exit code {self._process.wait()}; what it printed stands on stderr")
+            code = self._process.wait()
+            self.close()
+            raise CodeUnusable(f"the process that loads {order.app} ended with exit code {code}; what it printed stands on stderr")
         self._check(answer)
         self.beside: list[str] = answer["beside"]
 
