@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,8 +88,16 @@ def _ask(made: WhatIf, yes: bool) -> None:
         for asked in activation.approvals.values():
             if asked.decided is None:
                 note(f'will be asked again: "{one_line(asked.requested.question, 200)}" (until then it waits; past its deadline it reads as denied)')
-    if not yes and not click.confirm("Let this fork go on for real?", default=False, err=True):
-        raise CouldNot("nothing was written. Without a terminal to ask at, --yes says so.")
+    _confirm("Let this fork go on for real?", yes)
+
+
+def _confirm(question: str, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CouldNot(f"nothing was written: there is no terminal to ask at ({question}). --yes answers.")
+    if not click.confirm(question, default=False, err=True):
+        raise CouldNot("nothing was written.")
 
 
 def _write(made: WhatIf, known: App, url: str, to: str | None, by: str | None, live: bool) -> Written:
@@ -154,8 +163,7 @@ def merge(stream: str, into: str | None, dry_run: bool, yes: bool, by: str | Non
     tree = merge_tree(planned)
     nothing = not planned.plan.bring and not record.live
     if not planned.plan.conflicts and not dry_run and not nothing:
-        if not yes and not click.confirm("Do this?", default=False, err=True):
-            raise CouldNot("nothing was written. Without a terminal to ask at, --yes says so.")
+        _confirm("Do this?", yes)
         with ExitStack() as logs:
             source = logs.enter_context(writing(target, create=False))
             fork_side = source if target == url else logs.enter_context(writing(url, create=False)) if record.live else None

@@ -144,6 +144,7 @@ def verify_all(
             check = _Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
             check.ours = check.known = folder is not None
             check.signatures = Signatures(keys) if keys is not None else None
+            check.redacted = getattr(log, "redacted", {}).get(stream, frozenset())
             check.run(log.read(stream))
             _beside(log, check, checkpoints)
             _snapshot(log, folder, report)
@@ -201,6 +202,8 @@ class _Check:
     known: bool = False
     last_at: int = 0
     signatures: Signatures | None = None
+    #: Versions in which a bundle has something redacted: of these and what follows from them nothing can be said.
+    redacted: frozenset[int] = frozenset()
     #: Inputs for other streams, the latest of them; their own bytes left out.
     sent: deque[tuple[StoredEvent, facts.InputSent]] = attrs.field(factory=lambda: deque(maxlen=_MOST_SENT))
 
@@ -211,6 +214,10 @@ class _Check:
             if not self._columns(stored):
                 continue
             self._place(stored)
+            if stored.version in self.redacted:
+                self.report.unchecked += 1
+                self.run_state = None
+                continue
             event = self._decoded(stored)
             if event is not None:
                 self._content(stored, event)

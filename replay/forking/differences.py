@@ -109,13 +109,14 @@ def stop_line(fork: WhatIf, width: int) -> str:
 
 def fork_tree(log: EventLog, app: App, fork: WhatIf) -> dict[str, Any]:
     """The same as ``--json`` prints it."""
+    apart = [each for each in differences(log, app, fork) if each.side != "same"]
     changes = diff(_state(log, app, fork, mine=False), _state(log, app, fork, mine=True))
     return {
         "stream": fork.stream,
         "forked_at": fork.upto,
         "first_change": fork.first,
         "edits": list(fork.edits.as_texts()),
-        "differs": bool(changes) or any(each.side != "same" for each in differences(log, app, fork)),
+        "differs": bool(changes or apart),
         "events": [{"side": each.side, "events": [line.as_tree() for line in each.lines]} for each in differences(log, app, fork) if each.side != "same"],
         "state": [change_tree(change) for change in changes],
         "stopped": fork.stop.why.name.lower(),

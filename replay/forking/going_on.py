@@ -136,7 +136,7 @@ def _pool(app: App, source: Sequence[StoredEvent], upto: int, changed: int, piec
     behind = [Piece.of(event) for event in source[upto + 1 :]]
     for piece in [piece for piece in pieces if piece.origin >= changed] + behind:
         if piece.type in JOURNAL:
-            pool.answers.append((piece, codec.decode(piece.type, piece.schema, piece.data)))
+            pool.keep(piece)
     for piece in behind:
         if piece.type not in _NOT_BEYOND and is_told(codec, piece.type, piece.schema, piece.data) and (approvals or piece.type != "approval.decided"):
             pool.outcomes.append(piece)

@@ -28,19 +28,26 @@ class Pool:
     digests: dict[str, bytes]
     #: Intent id → event id of the input that led to it.
     inputs: dict[str, bytes | None]
-    answers: list[tuple[Piece, Any]] = attrs.field(factory=list)
+    #: What was asked (a digest, or the stream that was loaded) → the answers there are.
+    answers: dict[Any, list[tuple[Piece, Any]]] = attrs.field(factory=dict)
     outcomes: list[Piece] = attrs.field(factory=list)
     #: Intents of the source → those of the fork that got their outcomes.
     _bound: dict[str, str] = attrs.field(factory=dict)
 
+    def keep(self, piece: Piece) -> None:
+        """Keep a journal entry as an answer."""
+        fact = self.codec.decode(piece.type, piece.schema, piece.data)
+        key = fact.stream if isinstance(fact, facts.AggregateLoaded) else (type(fact), fact.digest)
+        self.answers.setdefault(key, []).append((piece, fact))
+
     def answer(self, asked: Request, seq: int, now: int, seen: int) -> Piece | None:
         """The recorded answer to ``asked`` as it belongs into this turn, used up; ``None`` when there is none."""
-        found = [(piece, fact) for piece, fact in self.answers if _answers(fact, asked)]
+        found = self.answers.get(_key(asked))
         if not found:
             return None
         place = asked.index if isinstance(asked, NeedRead) else asked.step
         piece, fact = next((each for each in found if each[1].seq == seq and _place(each[1]) == place), found[0])
-        self.answers.remove((piece, fact))
+        found.remove((piece, fact))
         if isinstance(asked, NeedStream):
             changed = attrs.evolve(fact, seq=seq, step=place)
         else:
@@ -113,12 +120,10 @@ def _place(fact: Any) -> int:
     return place
 
 
-def _answers(fact: Any, asked: Request) -> bool:
-    if isinstance(asked, NeedModel):
-        return isinstance(fact, facts.ModelCallCached) and fact.digest == asked.digest
-    if isinstance(asked, NeedRead):
-        return isinstance(fact, facts.ToolCallCached) and fact.digest == asked.digest
-    return isinstance(fact, facts.AggregateLoaded) and fact.stream == asked.stream
+def _key(asked: Request) -> Any:
+    if isinstance(asked, NeedStream):
+        return asked.stream
+    return (facts.ModelCallCached if isinstance(asked, NeedModel) else facts.ToolCallCached), asked.digest
 
 
 def _is_open(run: RunState, fact: Any) -> bool:

@@ -135,7 +135,8 @@ def outbox(telling: Telling) -> None:
 
     wanted: list[tuple[str, dict[str, Any]]] = [("44", {"tries": 3}), ("42", {}), ("42", {}), ("42", {"total": 130}), ("43", {"producers": 2})]
     for number, (key, more) in enumerate(wanted):
-        telling.send("shop", key, Confirmed(**{"order": key, "total": 125} | more), f"in-{number}")
+        asked: dict[str, Any] = {"order": key, "total": 125, **more}
+        telling.send("shop", key, Confirmed(**asked), f"in-{number}")
         telling.run()
         telling.clock.tick(600)
     for _ in range(4):  # the turn that can only fail is tried again, and parked

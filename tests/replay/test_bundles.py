@@ -252,6 +252,8 @@ def test_replaying_what_was_redacted_cannot_be_done_and_is_no_divergence(world, 
     found = replay_stream(redacted(world, app, tmp_path / "r.bundle", "refund.asked:order_id"), app, STREAM)
     assert (Verdict.CANNOT, None) == (found.verdict, found.divergence)
     assert "redacted" in found.reason
+    reports = list(verify_all(open_bundle(tmp_path / "r.bundle"), app))
+    assert [(True, 2)] == [(report.sound, report.unchecked) for report in reports]
     harmless = replay_stream(redacted(world, app, tmp_path / "h.bundle", "intent.attempted:effector"), app, STREAM)
     assert Verdict.SAME is harmless.verdict
 
