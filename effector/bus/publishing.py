@@ -58,6 +58,8 @@ class Publishing:
         except BusUnavailable:
             m.wait(entry, RESULTS, longest=_LONGEST)
             return False
+        except MessageTooLarge as problem:  # not even that: it is told where somebody looks, and its key goes on
+            return await self.set_aside(entry, type(problem).__name__, str(problem))
         m.boundary("published", stream)
         return True
 

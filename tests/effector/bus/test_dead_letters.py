@@ -9,7 +9,7 @@ import pytest
 
 from intentlog.agents import facts
 from intentlog.agents.signing import KeyRing, Verifier
-from intentlog.effector.bus import Outgoing, wire
+from intentlog.effector.bus import MemoryBroker, MessageTooLarge, Outgoing, wire
 from intentlog.eventlog.clock import SECOND, system_clock
 from tests.effector.bus.scene import CODEC, Scene, encoded, staged, until
 from tests.effector.bus.test_wire import BAD, NEWER
@@ -140,3 +140,20 @@ def test_outcomes_are_signed_where_there_are_keys(scene: Scene):
     scene.serve(scene.effector(keys=KEYS))
     envelope, _ = wire.decode_result(CODEC, scene.broker.messages("results")[0].value)
     assert (None, True) == (wire.verify_result(KEYS, envelope), bool(wire.verify_result(OTHERS, envelope)))
+
+
+def test_where_the_sink_takes_not_even_that_an_outcome_is_too_large_the_intent_is_a_dead_letter(scene: Scene, monkeypatch):
+    publish = MemoryBroker.publish
+
+    def refuses(self, topic, messages):
+        if topic == "results":
+            raise MessageTooLarge("nothing fits")
+        publish(self, topic, messages)
+
+    monkeypatch.setattr(MemoryBroker, "publish", refuses)
+    name, message = staged()
+    scene.publish(message)
+    scene.serve()
+    (letter,) = scene.dead()
+    assert (message.value, b"MessageTooLarge", ["x"]) == (letter.value, letter.headers["dead-letter-kind"], scene.begun)
+    assert "OK" == scene.store.look(name, now=system_clock()).status  # type: ignore[union-attr]
