@@ -12,10 +12,9 @@ from intentlog.agents.app import runtime_codec
 from intentlog.agents.errors import InputRefused, RequestRefused
 from intentlog.agents.evolve import take
 from intentlog.agents.intents import STATUSES, attempt_event_id, fact_id, settlement_event_id
-from intentlog.agents.operating import OPEN, STANDINGS, Changed, cancel, readmit, resolved_signal, retry, settle, standing, standings, vouch
+from intentlog.agents.operating import OPEN, STANDINGS, Changed, cancel, resolved_signal, retry, settle, standing, standings
 from intentlog.agents.queues import EFFECTS, TURNS
 from intentlog.agents.run import RunState
-from intentlog.agents.signing import KeyRing, Signature
 from intentlog.eventlog.clock import SECOND
 from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.log import Claim, EventLog
@@ -354,63 +353,3 @@ def test_an_event_is_made_in_answer_to_the_intent_it_is_about(log):
     cancel(log, "x", by="ada", patience=0.0)
     *_, intent, done = log.read(STREAM)
     assert intent.event_id == done.causation
-
-
-# ── vouching, on each store ─────────────────────────────────────────────────────────────────────────────────────────
-
-RING = KeyRing({"may": bytes(range(32))})
-
-
-def distrust_as_found(log: EventLog) -> None:
-    """As an effector does."""
-    (staged,) = [each for each in log.read(STREAM) if each.type == "intent.staged"]
-    record(log, facts.IntentDistrusted("x", "it is not signed", "e", staged.schema, staged.data))
-
-
-def test_what_a_person_vouches_for_is_in_line_again_with_its_bytes_and_a_signature(log):
-    stage(log)
-    distrust_as_found(log)
-    for number in (1, 2):
-        done = readmit(log, "x", RING, by="ada", reason="seen", patience=0.0)
-        assert ("STAGED", number, True) == (done.intent.status, done.intent.readmissions, unheld(log))
-        fact: Any = CODEC.decode_stored(list(log.read(STREAM))[-1])
-        said = (fact.number, fact.by, fact.reason, fact.attempts, fact.schema, fact.payload)
-        assert (number, "ada", "seen", 0, done.intent.schema, done.intent.payload) == said
-        assert RING.verify_readmission(Signature(fact.key_id, fact.signature), STREAM, *said) is None
-        before = written(log)
-        with pytest.raises(RequestRefused, match="is STAGED; only one that is DISTRUSTED"):
-            readmit(log, "x", RING, by="bob", reason="me, too", patience=0.0)
-        assert before == written(log)
-        distrust_as_found(log)
-    assert "DISTRUSTED" == standing(log, "x").status
-
-
-def test_nobody_vouches_for_an_intent_while_an_effector_holds_its_key(log):
-    stage(log)
-    distrust_as_found(log)
-    now = log.clock()
-    log.schedule.acquire(EFFECTS, [STREAM], "e", now=now, until=now + 60 * SECOND)
-    with pytest.raises(RequestRefused, match="an effector is at work on this key"):
-        readmit(log, "x", RING, by="ada", reason="seen", patience=0.0)
-
-
-@pytest.mark.parametrize("change", [settle_ok, cancel])
-def test_what_a_person_says_is_signed_in_the_same_append(log, change):
-    stage(log)
-    change(log, "x", by="ada", patience=0.0, keys=RING)
-    settled, signed = list(log.read(STREAM))[-2:]
-    fact: Any = CODEC.decode_stored(signed)
-    assert ("intent.settled", "outcome.signed", settled.recorded_at) == (settled.type, signed.type, signed.recorded_at)
-    assert RING.verify_outcome(Signature(fact.key_id, fact.signature), STREAM, settled.schema, settled.data) is None
-    before = written(log)
-    assert change(log, "x", by="ada", patience=0.0, keys=RING).duplicate
-    assert before == written(log)
-
-
-def test_an_outcome_is_vouched_for_once_a_key_and_its_stream_is_looked_at_again(log):
-    stage(log)
-    attempt(log)
-    end(log, "OK")
-    other = KeyRing({"june": bytes(32)})
-    assert [False, True, False] == [vouch(log, STREAM, ring, intent_id="x", by="ada") for ring in (RING, RING, other)]
-    assert ([2], True) == ([sum(each.type == "outcome.signed" for each in log.read(STREAM))], due(log))
