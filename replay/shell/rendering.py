@@ -20,6 +20,8 @@ from .values import Value, brief
 
 _MOST_CHILDREN: Final = 40
 _LONGEST: Final = 400
+_BEFORE: Final = 28
+"""Cells for what something was, so that what it became is seen as well."""
 
 
 def fitting(text: Text) -> Text:
@@ -111,7 +113,8 @@ def change_line(change: Change, *, root: Path = (), indent: int = 2) -> Text:
     text.append(f"{sign} ", style=f"bold {colour}")
     text.append(f"{_short(path_text((*root, *_shown_path(change))))}  ", style="cyan")
     if change.kind is not ChangeKind.ADDED:
-        text.append(brief(change.before), style="red" if change.kind is ChangeKind.REMOVED else "")
+        is_gone = change.kind is ChangeKind.REMOVED
+        text.append(brief(change.before, _LONGEST if is_gone else _BEFORE), style="red" if is_gone else "")
     if change.kind is ChangeKind.CHANGED:
         text.append(" → ", style="dim")
     if change.kind is not ChangeKind.REMOVED:
@@ -137,7 +140,7 @@ def watch_line(name: str, was: Any, now: Any, *, indent: int = 8) -> Text:
     text.append("◆ ", style="bold magenta")
     text.append(f"{_short(name)}  ", style="cyan")
     if was != now:
-        text.append(brief(was))
+        text.append("nothing there" if was is ABSENT else brief(was, _BEFORE))
         text.append(" → ", style="dim")
     text.append("nothing there" if now is ABSENT else brief(now), style="green" if was != now else "")
     return fitting(text)

@@ -56,18 +56,22 @@ def brief(shown: Any, width: int = 100) -> str:
 
 
 def _tree(shown: Any, depth: int = 0) -> Node:
-    kind = next((each for each in _CONTAINERS if isinstance(shown, each)), None)
     if depth > _DEEPEST:
         return Node(value_repr="…")
+    if isinstance(shown, tuple) and hasattr(shown, "_fields"):
+        return _fields(type(shown).__name__, list(zip(shown._fields, shown, strict=True)), depth)
+    kind = next((each for each in _CONTAINERS if isinstance(shown, each)), None)
     if kind is not None:
         return _container(shown, kind, depth)
     if attrs.has(type(shown)) and not isinstance(shown, type):
-        pairs = [(field.name, getattr(shown, field.name)) for field in attrs.fields(type(shown)) if field.repr]
-        name = type(shown).__name__
-        return _braced(f"{name}(", ")", f"{name}()", [_named(_tree(each, depth + 1), key, "=") for key, each in pairs])
+        return _fields(type(shown).__name__, [(field.name, getattr(shown, field.name)) for field in attrs.fields(type(shown)) if field.repr], depth)
     if isinstance(shown, Mapping):
         return _container(dict(shown), dict, depth)
     return Node(value_repr=_leaf(shown))
+
+
+def _fields(name: str, pairs: list[tuple[str, Any]], depth: int) -> Node:
+    return _braced(f"{name}(", ")", f"{name}()", [_named(_tree(each, depth + 1), key, "=") for key, each in pairs])
 
 
 def _container(shown: Any, kind: type, depth: int) -> Node:
