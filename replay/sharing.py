@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final
@@ -43,7 +43,7 @@ class UsageFault(CodeUnusable):
     """The app was named wrongly: a matter of the command line, not of the code."""
 
 
-def shared_out(order: Order, streams: Iterable[str], children: int) -> Iterator[tuple[str, Any]]:
+def shared_out(order: Order, streams: Iterable[str], children: int) -> Generator[tuple[str, Any], None, None]:
     """``(stream, found)`` for each stream, in their order: a tree as the child made it, ``None`` when it was passed over, or ``Died``.
 
     Raises ``CodeUnusable`` when the children cannot load the app or open the log.
