@@ -13,6 +13,7 @@ from intentlog.effector.bus import wire
 from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.events import StoredEvent
 from tests.effector.bus.replicas import ENTRY_POINTS, GROUP
+from tests.effector.gate.plans import Plan
 from tests.effector.gate.runs import Intent, Outcome, Run, forked
 from tests.effector.service.replicas import CODEC, Replica
 from tests.services.bus import BusServer, TcpBus
@@ -31,8 +32,7 @@ class BusGround:
     _outcomes: dict[str, list[Outcome]] = attrs.field(factory=dict, init=False)
     _bytes: dict[str, set[bytes]] = attrs.field(factory=dict, init=False)
 
-    @property
-    def lease_ms(self) -> int:
+    def lease_ms(self, plan: Plan) -> int:
         return 5000
 
     def __attrs_post_init__(self) -> None:
@@ -61,7 +61,7 @@ class BusGround:
                 continue
             self._read.add((each.partition, each.offset))
             fact = wire.decode_result(CODEC, each.value)[1]
-            outcome = Outcome(fact.status, fact.value, fact.attempts, fact.settled_by.rpartition("/")[2], str(fact.failure or ""))
+            outcome = Outcome(fact.status, fact.value, fact.attempts, fact.settled_by.rpartition("/")[2], fact.failure.type if fact.failure else "")
             self._outcomes.setdefault(fact.intent_id, []).append(outcome)
             self._bytes.setdefault(fact.intent_id, set()).add(each.value)
         return self._outcomes

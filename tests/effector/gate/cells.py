@@ -14,7 +14,7 @@ from tests.effector.gate.laws import faults
 from tests.effector.gate.plans import plan_of, seeds_of
 from tests.effector.gate.runs import Ground, run_of
 
-AT_ONCE = 4
+AT_ONCE = 3
 
 
 @attrs.define(eq=False)

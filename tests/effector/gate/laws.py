@@ -36,8 +36,15 @@ def one_outcome_each(run: Run) -> Iterator[str]:
         told = run.outcomes.get(each.id, [])
         if len({(one.status, repr(one.value), one.attempts) for one in told}) != 1:
             yield f"{_name(each)} has the outcomes {told}"
-        elif told[0].status not in (("OK",) if each.tool == "charge" else ("OK", "UNKNOWN")):
+        elif told[0].status not in (("OK",) if each.tool == "charge" else ("OK", "UNKNOWN")) and not timed_out(told[0]):
             yield f"{_name(each)} ended {told[0]}"
+    if (late := sum(timed_out(told[0]) for told in run.outcomes.values())) > len(run.intents) // 8:
+        yield f"{late} calls ran out of time: this machine is too busy to say anything"
+
+
+def timed_out(outcome: Outcome) -> bool:
+    """S-6.1: an ERROR that may have run. What no tool here brings about by itself, a busy machine does."""
+    return (outcome.status, outcome.failure) == ("ERROR", "TimedOut")
 
 
 def attempts_within_bounds(run: Run) -> Iterator[str]:
@@ -58,12 +65,10 @@ def attempts_within_bounds(run: Run) -> Iterator[str]:
 def charged_once(run: Run) -> Iterator[str]:
     """An idempotent tool's ledger has each id once, whoever asked for it how often."""
     wanted = {each.id for each in run.intents if each.tool == "charge"}
-    if missing := wanted - run.provider.receipts.keys():
-        yield f"never charged: {sorted(missing)}"
     if strange := run.provider.receipts.keys() - wanted:
         yield f"charged, and nobody wanted it: {sorted(strange)}"
     for each, outcome in _ended(run):
-        if each.tool == "charge" and outcome.value != run.provider.receipts.get(each.id):
+        if each.tool == "charge" and not timed_out(outcome) and outcome.value != run.provider.receipts.get(each.id):
             yield f"{_name(each)} was told {outcome.value!r}, and the receipt is {run.provider.receipts.get(each.id)!r}"
 
 
@@ -81,7 +86,7 @@ def never_run_again(run: Run) -> Iterator[str]:
         if outcome.status == "OK" and len(did) != 1:
             yield f"{_name(each)} is OK and took no effect"
         if outcome.status == "UNKNOWN":
-            if each.tool == "transfer" and did:
+            if each.tool == "transfer" and did and begun[-1].life not in run.overtaken:
                 yield f"{_name(each)} took effect, could have been asked for, and is UNKNOWN"
             if begun and begun[-1].life not in run.gone:
                 yield f"{_name(each)} is UNKNOWN, and {begun[-1].life}, which called it, was not killed"
@@ -92,9 +97,11 @@ def order_kept(run: Run) -> Iterator[str]:
     place = {each.id: (each.key, each.place) for each in run.intents}
     last: dict[str, int] = {}
     for call in run.ledger:
+        if call.what != "begun":
+            continue
         key, number = place.get(call.intent_id, ("", 0))
         if number < last.get(key, 0):
-            yield f"{key}: intent {number} was at work after intent {last[key]} had begun"
+            yield f"{key}: intent {number} was called after intent {last[key]} had been"
         last[key] = max(number, last.get(key, 0))
 
 

@@ -16,6 +16,7 @@ from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.owners import is_dead
 from intentlog.eventlog.versions import ANY
+from tests.effector.gate.plans import Plan
 from tests.effector.gate.runs import Intent, Outcome, Run, forked
 from tests.effector.service.replicas import CODEC, Replica
 
@@ -34,9 +35,8 @@ class LogGround:
     _read: int = attrs.field(default=0, init=False)
     _outcomes: dict[str, list[Outcome]] = attrs.field(factory=dict, init=False)
 
-    @property
-    def lease_ms(self) -> int:
-        return 6000
+    def lease_ms(self, plan: Plan) -> int:
+        return 6000 if plan.leases_run_out and self.log.served else 20_000
 
     def __attrs_post_init__(self) -> None:
         self.log = open_log(self.url)
@@ -57,7 +57,7 @@ class LogGround:
         for each in self.log.read_all(after=self._read, types=["intent.settled"]):
             fact = CODEC.decode_stored(each)
             self._outcomes.setdefault(fact.intent_id, []).append(
-                Outcome(fact.status, fact.value, fact.attempts, _life(fact.settled_by), str(fact.failure or ""))
+                Outcome(fact.status, fact.value, fact.attempts, _life(fact.settled_by), fact.failure.type if fact.failure else "")
             )
             self._read = each.position
         return self._outcomes

@@ -48,16 +48,15 @@ class Outcome:
     attempts: int
     #: The life that settled it.
     by: str
-    #: What it says of a failure.
-    why: str = ""
+    #: What kind of failure, if any.
+    failure: str = ""
 
 
 class Ground(Protocol):
     """What effectors of one run work on: a log, or a bus with a dedup store."""
 
-    @property
-    def lease_ms(self) -> int:
-        """How long a dead effector keeps what it held, where leases run out; longer than a busy machine holds anybody up."""
+    def lease_ms(self, plan: Plan) -> int:
+        """How long a dead effector keeps what it held. Where nobody waits for that, longer than a busy machine holds anybody up."""
         ...
 
     def stage(self, intents: list[Intent]) -> None:
@@ -186,7 +185,8 @@ class Run:
             **more,
         }
         words = ["--registry", "tests.effector.gate.tools:TOOLS", "--owner", name, "--poll-ms", "50", "--max-concurrent-partitions", "3"]
-        words += ["--lease-ms", str(self.ground.lease_ms), "--tool-timeout-ms", str(self.ground.lease_ms - 500)]
+        lease = self.ground.lease_ms(self.plan)
+        words += ["--lease-ms", str(lease), "--tool-timeout-ms", str(lease - 500)]
         life = Life(name, slot, death, environment, self.ground.effector(words, environment, self.folder, name))
         self.lives.append(life)
         if death is not None and death.at == ANY_MOMENT:
