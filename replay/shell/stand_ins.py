@@ -15,6 +15,7 @@ from ...agents.aggregate import Aggregate
 from ...agents.app import App
 from ...agents.defining import Agent, agent
 from ...eventlog.codec import Codec, Reader
+from ...eventlog.errors import Undecodable
 from ...eventlog.registry import event_name
 
 
@@ -23,13 +24,19 @@ async def _nothing(ctx: Any) -> None:
 
 
 class _Lenient(Codec):
-    """Reads events of types that it does not know as plain values."""
+    """Reads events of types that it does not know as plain values, and what is none of ours as bytes."""
 
     def decoder(self, type: str, schema: int) -> Reader:
-        return super().decoder(type, schema) if self.registry.get(type) is not None else self.tree
+        return super().decoder(type, schema) if self.registry.get(type) is not None else self._plainly
 
     def class_of(self, type: str) -> type:
         return super().class_of(type) if self.registry.get(type) is not None else dict
+
+    def _plainly(self, data: bytes) -> Any:
+        try:
+            return self.tree(data)
+        except Undecodable:
+            return data
 
 
 def without_code(category: str) -> App:

@@ -130,3 +130,19 @@ def test_a_history_that_cannot_be_folded_at_all_is_still_looked_at(events, world
     assert (f"at -1  {STREAM} › ", True) == (session.prompt, "Account(refunded_cents=0" in tell("st"))
     for line in ("log", "ev", "next", "back", "goto 0", "prev", "diff", "until st.refunded_cents", "run", "step", "ev.x", "watch orders", "goto end", "reload"):
         assert "Traceback" not in tell(line)
+
+
+@pytest.mark.parametrize("with_app", [True, False])
+def test_a_stream_of_another_program_is_walked_too(world, app, told_by, with_app):
+    theirs = [
+        NewEvent(bytes([number]) * 16, kind, 1, data) for number, kind, data in ((1, "account.opened", b'{"owner": "Ann"}'), (2, "account.closed", b"\xc1\xff"))
+    ]
+    world.log.append("account-acct-42", theirs, ANY)
+    session = session_over(world.log, app if with_app else None)
+    session.open("account-acct-42")
+    tell = told_by(session)
+    assert ("not of this app: 2 bytes" in tell("log"), session.at) == (True, 1)
+    assert 'not of this app: {"owner": "Ann"}' in tell("back")
+    assert 'b\'{"owner": "Ann"}\'\n' == tell("ev").splitlines()[-1] + "\n"
+    for line in ("st", "st run", "diff", "run", "until st.x", "next account.closed"):
+        assert "unexpected" not in tell(line)
