@@ -20,6 +20,7 @@ from ..agents.app import App
 from ..agents.loading import load_app
 from ..eventlog.console import USAGE, exit_code_of, explain
 from ..eventlog.log import EventLog
+from .against import folded
 from .allowing import Allowance
 from .bisect import holding
 from .errors import CodeUnusable
@@ -35,7 +36,7 @@ PROGRAM = "from intentlog.replay.child import main; main()"
 class Order:
     """What a child is told first."""
 
-    #: ``replay``, ``preflight``, ``projections`` or ``condition``.
+    #: ``replay``, ``preflight``, ``projections``, ``state`` or ``condition``.
     verb: str
     source: str
     app: str
@@ -88,7 +89,7 @@ def _channels() -> tuple[IO[bytes], IO[bytes]]:
 
 def _streams(order: Order, log: EventLog, app: App, asked: IO[bytes], skipped: Callable[[], None]) -> Iterator[str]:
     for line in asked:
-        stream: str = json.loads(line)
+        stream = json.loads(line)
         if order.only_runs and not any(True for _ in runs(log, app, [stream])):
             skipped()
         else:
@@ -100,6 +101,8 @@ def _look(order: Order, log: EventLog, app: App, streams: Iterator[str]) -> Iter
         return (list(replay_projections(log, app)) for _ in streams)
     if order.verb == "condition":
         return (holding(log, app, stream, order.condition) for stream in streams)
+    if order.verb == "state":
+        return (folded(log, app, *asked) for asked in streams)  # each is (stream, version)
     if order.verb == "preflight":
         return preflight_all(log, app, streams)
     return replay_all(log, app, streams, allowances=order.allowances)

@@ -14,8 +14,10 @@ from .sources import SCHEME, reading_source, source_option
 
 if TYPE_CHECKING:
     from ..eventlog.log import EventLog
+    from .against import TwoCodes
     from .allowing import Allowance
     from .looking import Looking
+    from .progress import Progress
 
 _JOBS: Final = click.IntRange(1, 256)
 _CODE: Final = "Run this code instead of what is found from here: a folder, or a git revision of the repository around the current folder."
@@ -41,6 +43,7 @@ _jobs: Final = click.option("--jobs", "-j", metavar="N", type=_JOBS, default=1, 
 @_category
 @click.option("--bundle", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="The streams of a bundle, instead of --log.")
 @_code
+@click.option("--against", metavar="PATH|REV", help="Compare the states with those that this code folds, too: the one that is live.")
 @_jobs
 @click.option("--allow", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Divergences to let through: lines of STREAM [VERSION] [FIELD]  # why.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for every stream, and remarks.")
@@ -54,6 +57,7 @@ def replay(
     category: str | None,
     bundle: str | None,
     code: str | None,
+    against: str | None,
     jobs: int,
     allow: Any,
     verbose: bool,
@@ -70,10 +74,12 @@ def replay(
     eventlog replay --all --app refunds:app
     eventlog replay --since 7d --code main --jobs 4 --allow known.txt --app refunds:app
     """
+    from .against import held_against
     from .progress import Progress
     from .reports import projection_lines, projection_tree, replay_lines, replay_tree, summary_line
     from .verdicts import Summary, Verdict
 
+    fine = (Verdict.SAME, Verdict.ALLOWED)
     _check_choice(streams, everything or bundle is not None, since, category)
     source = f"{SCHEME}{bundle}" if bundle is not None else url
     allowances = _allowances(allow)
@@ -83,22 +89,17 @@ def replay(
         looking = held.enter_context(_looking("replay", log, source, app, code, jobs, allow=allowances))
         chosen = _Chosen(log, streams, since, category)
         progress = held.enter_context(closing(Progress(chosen.count)))
-        for replayed in looking.replayed(chosen, only_runs=not streams, category=category):
+        two = held.enter_context(_two_codes(log, source, app, code, against)) if against is not None else None
+        for each in looking.replayed(chosen, only_runs=not streams, category=category):
+            replayed = each if two is None else held_against(two, each, allowances)
             total.add(replayed)
-            used.update(each.line for each in replayed.excused)
+            used.update(excused.line for excused in replayed.excused)
             progress.advance(f"{total.diverged} diverged  {one_line(replayed.stream)}")
-            if as_json:
-                progress.close()
-                print_json(replay_tree(replayed))
-            elif verbose or streams or replayed.verdict not in (Verdict.SAME, Verdict.ALLOWED):
-                progress.say(replay_lines(replayed, width=min(width(), 200), notes=verbose or bool(streams)))
+            full = verbose or bool(streams)
+            _tell(progress, as_json, full or replayed.verdict not in fine, replay_tree(replayed), replay_lines(replayed, width=_columns(), notes=full))
         for view in looking.projections() if everything else ():
             total.add_projection(view.verdict)
-            if as_json:
-                progress.close()
-                print_json(projection_tree(view))
-            elif verbose or view.verdict is not Verdict.SAME:
-                progress.say(projection_lines(view, width=min(width(), 200)))
+            _tell(progress, as_json, verbose or view.verdict is not Verdict.SAME, projection_tree(view), projection_lines(view, width=_columns()))
     _tell_unused(allowances, used)
     if not as_json:
         named = f" of {category}" if category else ""
@@ -157,6 +158,18 @@ def preflight(
     return total.exit_code
 
 
+def _tell(progress: Progress, as_json: bool, wanted: bool, tree: Any, lines: Iterable[str]) -> None:
+    if as_json:
+        progress.close()
+        print_json(tree)
+    elif wanted:
+        progress.say(lines)
+
+
+def _columns() -> int:
+    return min(width(), 200)
+
+
 def _check_choice(streams: list[str], everything: bool, since: str | None, category: str | None) -> None:
     if bool(streams) + (everything or since is not None or category is not None) != 1:
         raise click.UsageError("Name what to replay: streams, or --category AGENT, or --since WHEN, or --bundle FILE, or --all.", click.get_current_context())
@@ -207,6 +220,19 @@ def _looking(verb: str, log: EventLog, source: str, app: str | None, code: str |
         if beside:
             note(f"eventlog: not of {code} but from the checkout itself: {', '.join(beside)}. Install the app elsewhere, or give --code a folder.")
         yield looking
+
+
+@contextmanager
+def _two_codes(log: EventLog, source: str, app: str | None, code: str | None, against: str) -> Iterator[TwoCodes]:
+    """The code that is looked at, and the one it is held against, each in a process of its own."""
+    from .against import TwoCodes
+    from .child import Order
+    from .revisions import code_at
+
+    with ExitStack() as held:
+        before, now = (held.enter_context(code_at(each)) if each is not None else None for each in (against, code))
+        orders = [Order("state", source, app or "", found.paths if found else (), found.checkout if found else "") for found in (before, now)]
+        yield held.enter_context(TwoCodes(log, *orders))
 
 
 class _Chosen:

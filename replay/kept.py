@@ -32,8 +32,13 @@ def compare_kept(definitions: Definitions, snapshot: Snapshot, state: Any) -> Di
         was, decided = codec.tree(kept), codec.tree(now)
     except LogError:
         return None
-    if not isinstance(was, dict) or not isinstance(decided, dict):
+    return shared_difference(was, decided)
+
+
+def shared_difference(was: Any, now: Any) -> Difference | None:
+    """The first field of two states that both have and that is not the same; the states as trees."""
+    if not isinstance(was, dict) or not isinstance(now, dict):
         return None
-    shared = was.keys() & decided.keys()
-    found = first_difference({name: was[name] for name in shared}, {name: decided[name] for name in shared}, "state")
+    shared = was.keys() & now.keys()
+    found = first_difference({name: was[name] for name in shared}, {name: now[name] for name in shared}, "state")
     return found if found.path else None

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from ..eventlog.printing import cut, one_line, plain, styled
+from .against import SUBJECT
 from .preflight import Outlook, PreflightSummary, RunOutlook, StreamOutlook
 from .projected import ProjectionReplay
 from .verdicts import Divergence, Kind, StreamReplay, Summary, Verdict
@@ -20,8 +21,9 @@ _WHY: Final = {
     Kind.MISS: "The code takes a step that was never recorded.",
     Kind.EVENT: "The code decides otherwise than it did when this was recorded.",
     Kind.FAILURE: "The turn ends otherwise than it did when this was recorded.",
-    Kind.STATE: "The code folds the same events to another state than the one that a worker had kept.",
+    Kind.STATE: "The same events are folded to another state.",
 }
+_SIDES: Final = ("recorded", "decided")
 
 
 def replay_lines(replayed: StreamReplay, *, width: int, notes: bool) -> Iterator[str]:
@@ -53,15 +55,15 @@ def divergence_lines(found: Divergence, *, width: int) -> Iterator[str]:
     yield f"  {found.place}"
     if found.field:
         yield f"  {styled(one_line(found.field), bold=True)}"
-    yield from _sides(found.recorded, found.decided, found.field, width)
+    yield from _sides(found.recorded, found.decided, found.field, width, ("before", "now") if found.subject == SUBJECT else _SIDES)
     yield f"  {_WHY[found.kind]}"
     yield styled(f"  The history around it: eventlog show {_quoted(found.stream)} --from {max(found.version - 5, 0)} --to {found.version + 5}", dim=True)
 
 
-def _sides(recorded: str, decided: str, field: str, width: int) -> Iterator[str]:
+def _sides(recorded: str, decided: str, field: str, width: int, sides: tuple[str, str] = _SIDES) -> Iterator[str]:
     left, right, start, size = windows(one_line(recorded), one_line(decided), max(width - 16, 20))
-    yield f"    recorded  {left}"
-    yield f"    decided   {right}"
+    yield f"    {sides[0]:<8}  {left}"
+    yield f"    {sides[1]:<8}  {right}"
     if field:
         yield " " * (14 + start) + styled("^" * size, fg="red")
 

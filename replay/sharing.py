@@ -18,6 +18,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from .against import Folded
 from .child import PROGRAM, Order
 from .errors import CodeUnusable
 
@@ -65,7 +66,7 @@ def shared_out(order: Order, streams: Iterable[str], children: int) -> Generator
 
 def check_code(order: Order) -> list[str]:
     """Load the app in a child and let it go; modules that came from the checkout beside it. Raises ``CodeUnusable``."""
-    child = _Child(order)
+    child = Child(order)
     try:
         return child.beside
     finally:
@@ -82,7 +83,7 @@ class _Sharing:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._mine = threading.local()
-        self._children: list[_Child] = []
+        self._children: list[Child] = []
         self._lock = threading.Lock()
         self._closed = False
 
@@ -96,8 +97,8 @@ class _Sharing:
             child.close()
         return found
 
-    def _begun(self) -> _Child:
-        child = _Child(self._order)
+    def _begun(self) -> Child:
+        child = Child(self._order)
         with self._lock:
             self._children.append(child)
             if self._closed:
@@ -111,7 +112,9 @@ class _Sharing:
                 child.close()
 
 
-class _Child:
+class Child:
+    """One process, and what it says. Raises ``CodeUnusable`` when it cannot load the app."""
+
     def __init__(self, order: Order) -> None:
         self._process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         answer = self._said(msgspec.to_builtins(order))
@@ -122,8 +125,15 @@ class _Child:
         self._check(answer)
         self.beside: list[str] = answer["beside"]
 
-    def ask(self, stream: str) -> Any:
-        answer = self._said(stream)
+    def folded(self, stream: str, version: int) -> Folded:
+        """The stream's aggregate at ``version``, of a child with the verb ``state``."""
+        found = self.ask([stream, version])
+        return Folded(reason=found.reason) if isinstance(found, Died) else msgspec.convert(found, Folded)
+
+    def ask(self, asked: Any) -> Any:
+        """What it found about a stream: a tree, ``None`` when it passed it over, or ``Died``."""
+        stream = asked if isinstance(asked, str) else asked[0]
+        answer = self._said(asked)
         if answer is None:
             return Died(stream, self._process.wait())
         self._check(answer)

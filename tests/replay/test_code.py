@@ -143,6 +143,36 @@ def test_a_default_that_was_changed_is_a_field_of_the_event_that_differs(folder)
     assert (1, 2, "letter.begun", "warmth", "3", "4") == (code, *(found[name] for name in ("version", "event", "field", "recorded", "decided")))
 
 
+STATEFUL = APP.replace("import App,", "import Aggregate, App, applies,").replace(
+    '@agent("letters")',
+    """
+class Desk(Aggregate):
+    begun: tuple[str, ...] = ()
+
+    @applies(Begun)
+    def _(self, e: Begun) -> "Desk":
+        return self.evolve(begun=(*self.begun, e.to))
+
+@agent("letters", state=Desk)""",
+)
+
+
+def test_states_are_held_against_those_of_the_code_before(folder):
+    """Nobody looks at the state before it decides, and no worker kept it."""
+    (folder / "letters.py").write_text(STATEFUL)
+    (folder / "greetings.py").write_text('GREETING = "Hello"\n')
+    shutil.copytree(folder, folder / "after", ignore=shutil.ignore_patterns(".git", "*.db*"))
+    (folder / "after" / "letters.py").write_text(STATEFUL.replace("e.to))", 'e.to or "nobody", "twice"))'))
+    command = ("replay", "letters-k1", "--app", "letters:app", "--code", "after", "--json")
+    assert 0 == eventlog(folder, *command)[0]
+    code, out, _ = eventlog(folder, *command, "--against", ".")
+    found = json.loads(out)["divergence"]
+    assert (1, "state", 2, "letter.begun", "state.begun[1]") == (code, *(found[name] for name in ("kind", "version", "event", "field")))
+    (folder / "known.txt").write_text("* * state.begun[1]\n")
+    assert 0 == eventlog(folder, *command, "--against", ".", "--allow", "known.txt")[0]
+    assert 0 == eventlog(folder, *command, "--against", "after")[0]
+
+
 def test_what_an_app_prints_does_not_get_into_the_answers(folder):
     (folder / "greetings.py").write_text('import os\nprint("{}")\nos.write(1, b"noise")\nGREETING = "Hello"\n')
     code, out, err = eventlog(folder, "replay", "letters-k1", "--app", "letters:app", "-j", "2", apart=True)
