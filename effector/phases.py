@@ -86,17 +86,29 @@ def refuse_expired(pending: Pending, tool: Tool | None, now: Micros) -> Outcome 
 
 
 def refuse_unfit(pending: Pending, tools: ToolSet, codec: Codec) -> Outcome | tuple[Tool, dict[str, Any]]:
-    """The tool and its bound arguments, or REJECTED: the callable is never run (S-6.1)."""
+    """The tool and its bound arguments, or why the callable is not run here.
+
+    REJECTED says that it never ran (S-6.1). Of an intent that was attempted, by an effector that knew its tool, that would be
+    untrue: it is the ERROR that its last attempt was, or UNKNOWN when the end of that was never seen.
+    """
     tool = tools.get(pending.intent.tool)
     if tool is None:
         known = ", ".join(sorted(each.name for each in tools)) or "none"
-        return Outcome(REJECTED, failure=facts.Failure("UnknownTool", f"this effector knows no tool {pending.intent.tool!r} (known: {known})"))
+        return _unfit(pending, "UnknownTool", f"this effector knows no tool {pending.intent.tool!r} (known: {known})")
     if not tool.side_effect:
-        return Outcome(REJECTED, failure=facts.Failure("WrongToolKind", f"{tool.name} is read-only and has no place in the outbox"))
+        return _unfit(pending, "WrongToolKind", f"{tool.name} is read-only and has no place in the outbox")
     try:
         return tool, bind_arguments(codec, tool, pending.intent.args)
     except ArgumentRefused as problem:
-        return Outcome(REJECTED, failure=facts.Failure("ArgumentRefused", str(problem)))
+        return _unfit(pending, "ArgumentRefused", str(problem))
+
+
+def _unfit(pending: Pending, kind: str, why: str) -> Outcome:
+    if pending.attempts == 0:
+        return Outcome(REJECTED, failure=facts.Failure(kind, why))
+    if pending.last_postponed is not None:
+        return Outcome(ERROR, failure=attrs.evolve(pending.last_postponed.failure, detail=f"attempt {pending.attempts}; no other is made: {why}"))
+    return Outcome(UNKNOWN, failure=facts.Failure(kind, f"attempt {pending.attempts} was begun elsewhere and its end was never seen; here, {why}"))
 
 
 async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Codec) -> Outcome | None:

@@ -14,10 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-import attrs
-
 from ...agents import facts
-from ...agents.intents import ERROR, REJECTED, UNKNOWN
+from ...agents.intents import ERROR
 from ...agents.tools import Tool
 from .. import phases
 from ..choosing import POSTPONED, UNKNOWN_TOOL
@@ -153,7 +151,7 @@ class Executing:
             return pending.not_before
         fit = phases.refuse_unfit(pending, m.tools, m.codec)
         if isinstance(fit, Outcome):
-            return may_have_run(pending, fit)
+            return fit
         found, bound = fit
         if pending.attempts:
             recovered: Outcome | None = await self.calling.call(held, found, phases.recover(pending, found, bound, m.codec))
@@ -259,14 +257,3 @@ class Executing:
         except StoreUnavailable:  # then its lease runs out
             return
         m.watching.handed_back(held.pending.stream)
-
-
-def may_have_run(pending: Pending, refused: Outcome) -> Outcome:
-    """REJECTED is for what never ran (S-6.1): of an intent that was attempted elsewhere it would be untrue."""
-    if refused.status != REJECTED or pending.attempts == 0:
-        return refused
-    if pending.last_postponed is not None:
-        return Outcome(ERROR, failure=pending.last_postponed.failure)
-    assert refused.failure is not None
-    text = f"attempt {pending.attempts} was begun elsewhere and its end was never seen; here, {refused.failure.message}"
-    return Outcome(UNKNOWN, failure=attrs.evolve(refused.failure, message=text))

@@ -18,11 +18,11 @@ from .pooling import Connection, connect
 from .statements import statement
 
 #: Names in ``sql/`` of the migrations, in order; the n-th brings a schema to version n.
-MIGRATIONS: Final = ("001_first_tables", "002_append", "003_views")
+MIGRATIONS: Final = ("001_first_tables", "002_append", "003_views", "004_vouching")
 #: The tables of a schema that has seen them all.
 TABLES: Final = ("meta", "streams", "events", "blobs", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked", "pointed")
 #: What the migrations make beside tables.
-_CODE: Final = re.compile(r"^CREATE (FUNCTION|VIEW) (\w+)", re.MULTILINE)
+_CODE: Final = re.compile(r"^CREATE (?:OR REPLACE )?(FUNCTION|VIEW) (\w+)", re.MULTILINE)
 #: First key of the advisory lock; the second is a hash of the schema's name.
 _MIGRATING: Final = 0x696C6F67
 _OLDEST_SERVER: Final = 130_000

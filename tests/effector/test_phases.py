@@ -79,6 +79,19 @@ def test_what_does_not_fit_is_rejected_and_never_called(given, kind):
     assert ("REJECTED", kind) == (outcome.status, outcome.failure.type)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("given", ["gone", "reading"])
+def test_what_was_attempted_elsewhere_is_never_said_not_to_have_run(given):
+    """S-6.1: REJECTED never ran."""
+    begun = phases.refuse_unfit(pending(given, attempts=1), TOOLS, CODEC)
+    assert isinstance(begun, phases.Outcome) and begun.failure is not None
+    assert ("UNKNOWN", True) == (begun.status, "its end was never seen" in begun.failure.message)
+    failed = pending(given, attempts=1)
+    failed.postponed[1] = facts.IntentPostponed("i", 1, facts.Failure("Busy", "later"), 5, "e")
+    ended = phases.refuse_unfit(failed, TOOLS, CODEC)
+    assert isinstance(ended, phases.Outcome) and ended.failure is not None
+    assert ("ERROR", "Busy", "later") == (ended.status, ended.failure.type, ended.failure.message)
+
+
 def test_what_fits_is_bound():
     assert (push, {"text": "x"}) == phases.refuse_unfit(pending("push"), TOOLS, CODEC)
 

@@ -366,14 +366,11 @@ CROSS JOIN LATERAL (
         max(h.recorded_at) FILTER (WHERE h.type = 'intent.attempted') AS attempted_at,
         max((h.fields ->> 'attempt')::bigint) FILTER (WHERE h.type = 'intent.postponed') AS postponed,
         max(moment((h.fields ->> 'retry_at')::bigint)) FILTER (WHERE h.type = 'intent.postponed') AS retry_at,
-        -- Unless somebody has vouched for it since.
-        coalesce(
-            max(h.version) FILTER (WHERE h.type = 'intent.distrusted') > coalesce(max(h.version) FILTER (WHERE h.type = 'intent.readmitted'), -1), false
-        ) AS distrusted
+        bool_or(h.type = 'intent.distrusted') AS distrusted
     FROM (
         SELECT * FROM history
         WHERE stream_id = i.stream_id AND version > i.version AND version < coalesce(o.version, 9223372036854775807)
-            AND type IN ('intent.attempted', 'intent.postponed', 'intent.distrusted', 'intent.readmitted')
+            AND type IN ('intent.attempted', 'intent.postponed', 'intent.distrusted')
         OFFSET 0
     ) h
     WHERE h.fields ->> 'intent_id' = i.intent_id
@@ -403,8 +400,7 @@ SELECT * FROM (
         SELECT FROM events e
         WHERE e.stream_id = b.stream_id AND e.version > b.version AND e.type <> ALL (ARRAY[
             'input.received', 'signal.received', 'reply.received', 'intent.attempted', 'intent.postponed', 'intent.settled', 'intent.distrusted',
-            'intent.readmitted', 'outcome.signed', 'approval.decided', 'approval.signed', 'approval.undelivered', 'approval.redriven', 'cancel.requested',
-            'input.redriven'
+            'approval.decided', 'cancel.requested', 'input.redriven'
         ])
     )
 ) d;

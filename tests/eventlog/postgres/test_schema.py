@@ -246,3 +246,19 @@ def test_appends_that_race_with_the_mending_of_a_restored_log_keep_the_order(pos
     mended = [row.position for row in log.read("b-1")]
     assert sorted(mended) == mended
     log.close()
+
+
+_VIEWS = "SELECT viewname, definition FROM pg_views WHERE schemaname = 'intentlog' ORDER BY viewname"
+
+
+@pytest.mark.parametrize("seen", range(1, len(MIGRATIONS)))
+def test_an_older_schema_ends_with_the_same_views_as_a_new_one(postgres_url, monkeypatch, seen):
+    with monkeypatch.context() as older:
+        older.setattr(schemas, "MIGRATIONS", MIGRATIONS[:seen])
+        prepare_schema(parse_address(postgres_url), create=True)
+    prepare_schema(parse_address(postgres_url), create=True)
+    brought_up = ask(postgres_url, _VIEWS)
+    run(postgres_url, "DROP SCHEMA intentlog CASCADE")
+    prepare_schema(parse_address(postgres_url), create=True)
+    assert brought_up == ask(postgres_url, _VIEWS)
+    assert any("intent.readmitted" in definition for _, definition in brought_up)
