@@ -14,7 +14,7 @@ from intentlog.replay import NoSuchVersion, Verdict, replay_stream, state_at
 from intentlog.replay.errors import ForkRefused
 from intentlog.replay.forking.edits import Edits, parse_edit, parse_inserts
 from intentlog.replay.forking.going_on import Why, what_if
-from intentlog.replay.forking.pieces import append_around
+from intentlog.replay.forking.pieces import JOURNAL, append_around, is_told
 from intentlog.replay.verify import verify_all
 from tests.replay.histories import moves, played
 from tests.replay.world import STREAM, Account, RefundAsked, World, app_of, lookup, paying, refund, unanswered
@@ -61,6 +61,27 @@ def test_without_a_change_a_fork_is_its_source_at_every_version(happened):
         assert all(report.sound or {"NO_WAKE"} == {kind.name for kind in report.faults} for report in verify_all(fork.log, app))
         assert fork.state.state == state_at(fork.log, app, STREAM).state
     assert before == list(world.log.read_all())
+    world.log.close()
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(happened=moves)
+def test_whatever_it_is_not_told_a_fork_is_a_history_that_replays_the_same(happened):
+    app = app_of(paying)
+    world = played(app, happened)
+    events = list(world.log.read(STREAM))
+    for event in events:
+        if event.type not in JOURNAL and not is_told(app.codec, event.type, event.schema, event.data):
+            continue
+        if len(events) == 1:
+            with pytest.raises(ForkRefused, match="Nothing is left"):
+                what_if(world.log, app, STREAM, None, Edits(drops=(0,)))
+            continue
+        fork = what_if(world.log, app_of(paying, unanswered()), STREAM, None, Edits(drops=(event.version,)))
+        assert fork.stop.why not in (Why.LEFT, Why.IMPOSSIBLE), fork.stop
+        found = replay_stream(fork.log, app, STREAM)
+        assert (Verdict.SAME, "") == (found.verdict, found.reason or str(found.divergence or ""))
+        assert all(report.sound or {"NO_WAKE"} == {kind.name for kind in report.faults} for report in verify_all(fork.log, app))
     world.log.close()
 
 
