@@ -128,8 +128,6 @@ def edited(codec: Codec, events: Sequence[StoredEvent], upto: int, edits: Edits)
                 piece = _with(codec, piece, edit)
         pieces.append(piece)
     pieces += _inserted(codec, stream, pieces, (each for each in edits.inserts if each.before in (None, upto + 1)))
-    if not pieces:
-        raise ForkRefused("Nothing is left of the stream when this is dropped: there is no fork without an event.")
     touched = [*places, *(upto + 1 if each.before is None else each.before for each in edits.inserts)]
     return pieces, min(touched, default=upto + 1)
 

@@ -116,6 +116,8 @@ def what_if(log: EventLog, app: App, stream: str, at: At | int | None = None, ed
     walk = _Going(app.definitions[category_of(stream)], folder, folder.empty(stream), log, pool, _moments(app, source))
     with asyncio.Runner() as runner:  # agent code may ask for the running loop, as it can in the worker
         runner.run(walk.go(pieces, changed))
+    if not walk.pieces:
+        raise ForkRefused(f"Nothing is left of {stream} when this is dropped: there is no fork without an event.")
     assert walk.stop is not None
     return WhatIf(stream, upto, changed, edits, source, tuple(walk.pieces), walk.state, walk.stop, tuple(walk.pool.outcomes))
 

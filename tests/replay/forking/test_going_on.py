@@ -73,7 +73,7 @@ def test_whatever_it_is_not_told_a_fork_is_a_history_that_replays_the_same(happe
     for event in events:
         if event.type not in JOURNAL and not is_told(app.codec, event.type, event.schema, event.data):
             continue
-        if len(events) == 1:
+        if [0] == [each.version for each in events if each.type == "input.received"] and event.version == 0:
             with pytest.raises(ForkRefused, match="Nothing is left"):
                 what_if(world.log, app, STREAM, None, Edits(drops=(0,)))
             continue
