@@ -243,7 +243,7 @@ class _Going:
         for _ in range(_MOST_STEPS):
             begun_with = self.state.begun_with(activation)
             turn = rerun_turn(self.definitions, self.state.run, activation, begun_with, self.state.stream, now, seen, None, self.log)
-            answer = self.pool.answer(turn.miss, activation.seq, now, seen) if turn.miss is not None else None
+            answer = self.pool.answer(turn.miss, activation, now, seen) if turn.miss is not None else None
             if answer is None:
                 return turn
             self._take(answer)

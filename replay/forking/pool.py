@@ -11,10 +11,11 @@ from typing import Any
 import attrs
 
 from ...agents import facts
+from ...agents.appends import trigger
 from ...agents.intents import attempt_event_id, fact_id, settlement_event_id
 from ...agents.lifecycle import ActivationState, IntentState
 from ...agents.requests import NeedModel, NeedRead, NeedStream, Request
-from ...agents.run import Approval, Intent, RunState
+from ...agents.run import Activation, Approval, Intent, RunState
 from ...eventlog.codec import Codec
 from .pieces import INVENTED, Piece
 
@@ -40,11 +41,12 @@ class Pool:
         key = fact.stream if isinstance(fact, facts.AggregateLoaded) else (type(fact), fact.digest)
         self.answers.setdefault(key, []).append((piece, fact))
 
-    def answer(self, asked: Request, seq: int, now: int, seen: int) -> Piece | None:
+    def answer(self, asked: Request, activation: Activation, now: int, seen: int) -> Piece | None:
         """The recorded answer to ``asked`` as it belongs into this turn, used up; ``None`` when there is none."""
         found = self.answers.get(_key(asked))
         if not found:
             return None
+        seq = activation.seq
         place = asked.index if isinstance(asked, NeedRead) else asked.step
         piece, fact = next((each for each in found if each[1].seq == seq and _place(each[1]) == place), found[0])
         found.remove((piece, fact))
@@ -54,7 +56,7 @@ class Pool:
             where = {"index": place} if isinstance(asked, NeedRead) else {"step": place}
             changed = attrs.evolve(fact, seq=seq, now=now, seen=seen, **where)
         kind, schema, blob = self.codec.encode(changed)
-        return attrs.evolve(piece, type=kind, schema=schema, data=blob)
+        return attrs.evolve(piece, type=kind, schema=schema, data=blob, correlation=activation.input_event_id, causation=trigger(activation))
 
     def take_outcome(self, run: RunState) -> Piece | None:
         """The first outcome that something in ``run`` is open for, used up."""
@@ -65,7 +67,14 @@ class Pool:
         return None
 
     def fitting(self, run: RunState, piece: Piece) -> Piece | None:
-        """``piece`` as it can be recorded now; ``None`` when nothing is open for it."""
+        """``piece`` as it can be recorded now, correlated with the input it belongs to here; ``None`` when nothing is open for it."""
+        found = self._fitting(run, piece)
+        owner = _owner(run, self.codec.decode(found.type, found.schema, found.data)) if found is not None else None
+        if found is None or owner is None or found.correlation == owner.input_event_id or (found.correlation is None and found.origin != INVENTED):
+            return found
+        return attrs.evolve(found, correlation=owner.input_event_id)
+
+    def _fitting(self, run: RunState, piece: Piece) -> Piece | None:
         fact = self.codec.decode(piece.type, piece.schema, piece.data)
         if hasattr(fact, "intent_id"):
             return self._of_intent(run, piece, fact)
@@ -109,6 +118,15 @@ class Pool:
     def _evolved(self, piece: Piece, fact: Any, **changes: Any) -> Piece:
         kind, schema, blob = self.codec.encode(attrs.evolve(fact, **changes))
         return attrs.evolve(piece, type=kind, schema=schema, data=blob, event_id=fact_id("fork", kind, *changes.values(), piece.origin))
+
+
+def _owner(run: RunState, fact: Any) -> Activation | None:
+    """The open activation that an outcome is for."""
+    if hasattr(fact, "intent_id"):
+        return run.open.get(run.intents[fact.intent_id].seq)
+    if hasattr(fact, "approval_id"):
+        return next((each for each in run.open.values() if fact.approval_id in each.approvals), None)
+    return run.open.get(fact.seq) if hasattr(fact, "seq") else None
 
 
 def _questions(run: RunState) -> list[Approval]:
