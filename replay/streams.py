@@ -32,6 +32,7 @@ from .verdicts import Divergence, Excused, Kind, StreamReplay, Verdict
 from .views import Arrivals
 
 _ARRIVALS: Final = facts.ARRIVALS | {"timer.fired"}
+_BESIDE: Final = frozenset({"intent.attempted", "intent.postponed", "intent.settled"})
 _OF_INTENTS: Final = frozenset({"intent.attempted", "intent.settled"})
 _JOURNAL: Final = frozenset({"model_call.cached", "tool_call.cached", "aggregate.loaded"})
 _ENTRIES: Final = {"model": "model_call.cached", "read": "tool_call.cached", "load": "aggregate.loaded"}
@@ -44,6 +45,9 @@ _MOST_NOTES: Final = 20
 _MOST_EXCUSED: Final = 100
 _MANY_ENTRIES: Final = 1_000
 _BY_AGENT: Final = b"agent"
+_PATCHED: Final = "patched"
+_UNANSWERED: Final = "model_call.failed"
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class _Diverged(Exception):
@@ -107,9 +111,18 @@ class _Walk:
     journal: list[Row] = attrs.field(factory=list)
     most_entries: int = _MANY_ENTRIES
     excused: list[Excused] = attrs.field(factory=list)
+    #: What happened to intents while nobody was in line, not folded yet.
+    later: list[Row] = attrs.field(factory=list)
 
     def take(self, row: Row) -> None:
         kind = row[1]
+        if kind in _BESIDE and not self.state.run.line and not self.group and _BY_AGENT not in row[3] and len(self.later) < _MANY_ENTRIES:
+            self.later.append(row)  # nobody is in line whom it could wake: folded with what comes next
+            self.events += 1
+            return
+        if self.later:
+            later, self.later = self.later, []
+            self.folder.fold(self.state, later)
         if kind in _SIGNED:  # by whoever had keys then; a replay decides without
             if not self.group:
                 self.folder.fold(self.state, (row,))
@@ -146,6 +159,7 @@ class _Walk:
     def end(self) -> None:
         """The history may stop anywhere but within an append."""
         self._whole()
+        self.folder.fold(self.state, self.later)
 
     def _whole(self) -> None:
         if self.group:
@@ -231,8 +245,10 @@ class _Walk:
         """The turn as it was committed, and how many views it took; raises when no view reproduces it."""
         first: Divergence | None = None
         closed_at = closing.step, closing.index
-        begun_with, guards = self.state.begun_with(activation), frozenset(self._decode(row).name for row in self.group if row[1] == "patched")
-        failures = {failed.step: failed.failure for failed in (self._decode(row) for row in self.group if row[1] == "model_call.failed")}
+        begun_with, kinds = self.state.begun_with(activation), [row[1] for row in self.group]
+        guards = frozenset(self._decode(row).name for row in self.group if row[1] == _PATCHED) if _PATCHED in kinds else _NONE
+        told = [self._decode(row) for row in self.group if row[1] == _UNANSWERED] if _UNANSWERED in kinds else ()
+        failures = {failed.step: failed.failure for failed in told}
         for place, run in enumerate(self.arrivals.views(self.state.run)):
             turn = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, closed_at, self.log, guards, closing.code, failures)
             found = self._judged(activation, turn)
