@@ -66,16 +66,18 @@ class BusGround:
             self._bytes.setdefault(fact.intent_id, set()).add(each.value)
         return self._outcomes
 
+    def over(self) -> bool:
+        broker = self.server.broker
+        return len(broker.messages("intents")) == sum(broker.acknowledged("intents", GROUP).values())
+
     def end_leases(self) -> None:
         """Nobody can: they run out."""
 
     def faults(self, run: Run) -> list[str]:
         """What the bus says against it."""
-        broker = self.server.broker
-        found = [f"dead letter: {each}" for each in broker.messages("dead")]
-        staged, done = len(broker.messages("intents")), sum(broker.acknowledged("intents", GROUP).values())
-        if staged != done:
-            found.append(f"{staged} messages were published and {done} are acknowledged")
+        found = [f"dead letter: {each}" for each in self.server.broker.messages("dead")]
+        if not self.over():
+            found.append("not everything that was published is acknowledged")
         found += [f"{intent_id} was published with {len(values)} different outcomes" for intent_id, values in self._bytes.items() if len(values) > 1]
         order: dict[str, list[int]] = {}
         place = {each.id: (each.key, each.place) for each in run.intents}

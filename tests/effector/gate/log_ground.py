@@ -62,6 +62,9 @@ class LogGround:
             self._read = each.position
         return self._outcomes
 
+    def over(self) -> bool:
+        return True
+
     def end_leases(self) -> None:
         for owner in filter(is_dead, self.log.schedule.owners()):
             self.log.schedule.evict(owner)

@@ -71,6 +71,10 @@ class Ground(Protocol):
         """Every outcome so far, by intent."""
         ...
 
+    def over(self) -> bool:
+        """Whether nothing that was delivered is still to be done with, once everything has its outcome."""
+        ...
+
     def end_leases(self) -> None:
         """End those of effectors that are dead, if somebody who saw their end can."""
         ...
@@ -157,7 +161,7 @@ class Run:
             self._begin(slot)
         self._until(lambda: self._settled() >= len(half) // 2)
         self.ground.stage([each for each in self.intents if each.place >= 2])
-        self._until(lambda: self._settled() >= len(self.intents))
+        self._until(lambda: self._settled() >= len(self.intents) and self.ground.over())
         self._stop()
         if any(life.killed and life.asked for life in self.lives):  # killed while it was ending: what it left must do for another
             self._begin(0, EFFECTOR_UNTIL_IDLE="1")
