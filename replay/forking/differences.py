@@ -38,11 +38,11 @@ def differences(log: EventLog, app: App, fork: WhatIf) -> list[Difference]:
     What later inputs of the source led to is left out: behind the version that was forked at they have not happened.
     """
     first, mine = fork.first, fork.log
-    later = {event.event_id for event in fork.source[fork.upto + 1 :] if event.type == "input.received"}
+    kept = {piece.origin for piece in fork.beside}
     there = story(log, fork.stream, app, first=first, last=min(len(fork.source) - 1, first + _MOST_COMPARED))
-    left = [line for line in there if line.stored.event_id not in later and line.stored.correlation not in later]
+    left = [line for line in there if line.stored.version in kept]
     right = list(story(mine, fork.stream, app, first=first, last=min(len(fork.pieces) - 1, first + _MOST_COMPARED)))
-    keys = [[(line.stored.type, line.stored.data) for line in side] for side in (left, right)]
+    keys = [[fork.like(line.stored) for line in side] for side in (left, right)]
     found: list[Difference] = []
     for what, a, b, c, d in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_opcodes():
         if what == "equal":

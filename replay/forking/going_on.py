@@ -23,6 +23,7 @@ from ...agents.lifecycle import ActivationState, IntentState
 from ...agents.requests import NeedRead
 from ...agents.run import Activation
 from ...agents.streams import Folder, StreamState
+from ...eventlog.codec import Codec
 from ...eventlog.errors import Undecodable
 from ...eventlog.events import StoredEvent
 from ...eventlog.log import EventLog
@@ -34,7 +35,7 @@ from ..errors import ForkRefused
 from ..fold import At, folder_for, version_at
 from ..rerun import Rerun, describe_drift, describe_miss, rerun_turn
 from .edits import Edits, edited
-from .pieces import CLOSING, FAILED, JOURNAL, Piece, append_around, is_told
+from .pieces import CLOSING, FAILED, JOURNAL, Piece, append_around, is_told, likeness
 from .pool import Pool
 
 _RUNNABLE: Final = frozenset({ActivationState.QUEUED, ActivationState.RESUMABLE})
@@ -76,6 +77,9 @@ class WhatIf:
     first: int
     edits: Edits
     source: Sequence[StoredEvent]
+    #: The source without what later inputs led to, which have not happened here.
+    beside: tuple[Piece, ...]
+    codec: Codec
     pieces: tuple[Piece, ...]
     state: StreamState
     stop: Stop
@@ -91,8 +95,13 @@ class WhatIf:
     @property
     def differs(self) -> bool:
         """Whether it is anything but the source's beginning."""
-        mine = [(piece.type, piece.data) for piece in self.pieces]
-        return mine != [(event.type, event.data) for event in self.source[: len(mine)]]
+        both = zip(self.pieces, self.beside, strict=False)
+        alike = all(self.like(mine) == self.like(theirs) for mine, theirs in both)
+        return not alike or len(self.pieces) > len(self.beside)
+
+    def like(self, event: Piece | StoredEvent) -> tuple[str, bytes]:
+        """What it says, for comparing it with another."""
+        return likeness(self.codec, event.type, event.schema, event.data)
 
 
 def what_if(log: EventLog, app: App, stream: str, at: At | int | None = None, edits: Edits | None = None, *, approvals: bool = True) -> WhatIf:
@@ -112,14 +121,16 @@ def what_if(log: EventLog, app: App, stream: str, at: At | int | None = None, ed
     if not approvals:
         edits = attrs.evolve(edits, drops=tuple(dict.fromkeys((*edits.drops, *_decided(app, folder, source[: upto + 1])))))
     pieces, changed = edited(app.codec, source, upto, edits)
-    pool = _pool(app, source, upto, changed, pieces, approvals)
-    walk = _Going(app.definitions[category_of(stream)], folder, folder.empty(stream), log, pool, _moments(app, source))
+    later = _behind(source, upto, approvals)
+    pool = _pool(app, source, [piece for piece in pieces if piece.origin >= changed] + later)
+    walk = _Going(app.definitions[category_of(stream)], folder, folder.empty(stream), log, pool, _moments(app, source), upto)
     with asyncio.Runner() as runner:  # agent code may ask for the running loop, as it can in the worker
-        runner.run(walk.go(pieces, changed))
+        runner.run(walk.go(pieces, changed, later))
     if not walk.pieces:
         raise ForkRefused(f"Nothing is left of {stream} when this is dropped: there is no fork without an event.")
     assert walk.stop is not None
-    return WhatIf(stream, upto, changed, edits, source, tuple(walk.pieces), walk.state, walk.stop, tuple(walk.pool.outcomes))
+    beside = (*(Piece.of(event) for event in source[: upto + 1]), *_behind(source, upto, True))
+    return WhatIf(stream, upto, changed, edits, source, beside, app.codec, tuple(walk.pieces), walk.state, walk.stop, tuple(walk.pool.outcomes))
 
 
 def _decided(app: App, folder: Folder, source: Sequence[StoredEvent]) -> list[int]:
@@ -130,18 +141,20 @@ def _decided(app: App, folder: Folder, source: Sequence[StoredEvent]) -> list[in
     return [version for version, decision in decisions if decision.approval_id in asked]
 
 
-def _pool(app: App, source: Sequence[StoredEvent], upto: int, changed: int, pieces: Sequence[Piece], approvals: bool) -> Pool:
-    """What the source had been told from the first change on, with the changes made, and what it was told behind the fork."""
-    codec = app.codec
-    staged = [(codec.decode_stored(event), event.correlation) for event in source if event.type == "intent.staged"]
-    pool = Pool(codec, {fact.intent_id: fact.digest for fact, _ in staged}, {fact.intent_id: correlation for fact, correlation in staged})
-    behind = [Piece.of(event) for event in source[upto + 1 :]]
-    for piece in [piece for piece in pieces if piece.origin >= changed] + behind:
+def _behind(source: Sequence[StoredEvent], upto: int, approvals: bool) -> list[Piece]:
+    """What the source recorded behind the fork, without what inputs led to that have not happened there."""
+    later = {event.event_id for event in source[upto + 1 :] if event.type in _NOT_BEYOND}
+    left_out = _NOT_BEYOND if approvals else _NOT_BEYOND | {"approval.decided"}
+    return [Piece.of(event) for event in source[upto + 1 :] if event.type not in left_out and event.correlation not in later]
+
+
+def _pool(app: App, source: Sequence[StoredEvent], answering: Sequence[Piece]) -> Pool:
+    """The answers among ``answering``, and what the source's effects were, by which their outcomes are found."""
+    staged = [(app.codec.decode_stored(event), event.correlation) for event in source if event.type == "intent.staged"]
+    pool = Pool(app.codec, {fact.intent_id: fact.digest for fact, _ in staged}, {fact.intent_id: correlation for fact, correlation in staged})
+    for piece in answering:
         if piece.type in JOURNAL:
             pool.keep(piece)
-    for piece in behind:
-        if piece.type not in _NOT_BEYOND and is_told(codec, piece.type, piece.schema, piece.data) and (approvals or piece.type != "approval.decided"):
-            pool.outcomes.append(piece)
     return pool
 
 
@@ -167,15 +180,17 @@ class _Going:
     pool: Pool
     #: (event id of the input, turn) → ``ctx.now``
     moments: dict[tuple[bytes | None, int], int]
+    #: The version that is forked at.
+    upto: int
     pieces: list[Piece] = attrs.field(factory=list)
     stop: Stop | None = None
 
-    async def go(self, pieces: Sequence[Piece], changed: int) -> None:
+    async def go(self, pieces: Sequence[Piece], changed: int, later: Sequence[Piece]) -> None:
         """Never waits. The source's beginning as it is, then what it was told in its order with the turns decided anew, then the rest."""
         copied = _copied(pieces, changed)
         self._take(*pieces[:copied])
         try:
-            for piece in pieces[copied:]:
+            for piece in (*pieces[copied:], *later):
                 self._next(piece)
                 if self.stop is not None:
                     return
@@ -200,8 +215,10 @@ class _Going:
         if piece.type in CLOSING or piece.type == FAILED:
             fact = self.definitions.codec.decode(piece.type, piece.schema, piece.data)
             self._turn(fact.now or piece.recorded_at)
+        elif piece.type in JOURNAL:
+            self._begin(piece)
         elif is_told(self.definitions.codec, piece.type, piece.schema, piece.data):
-            fitting = piece if piece.type in _SPONTANEOUS else self.pool.fitting(self.state.run, piece)
+            fitting = piece if piece.type in _SPONTANEOUS and piece.origin <= self.upto else self.pool.fitting(self.state.run, piece)
             if fitting is not None:
                 self._take(fitting)
             else:
@@ -215,15 +232,37 @@ class _Going:
     def _now(self) -> int:
         return max((piece.recorded_at for piece in self.pieces[-1:]), default=0)
 
+    def _begin(self, piece: Piece) -> None:
+        """Where the source was given this answer, the fork's turn gets it too, if that is what it asks for there: it sees no more than that turn did."""
+        activation = self._runnable()
+        if activation is not None:
+            now, seen = self._moment(activation, self._now())
+            turn = self._rerun(activation, now, seen)
+            answer = self.pool.answer(turn.miss, activation, now, seen, piece) if turn.miss is not None else None
+            if answer is not None:
+                self._take(answer)
+
     # ── a turn ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _runnable(self) -> Activation | None:
+        run = self.state.run
+        activation = run.current
+        if activation is None or activation.state not in _RUNNABLE or activation.seq not in run.line or run.blocked:
+            return None
+        return activation
+
+    def _moment(self, activation: Activation, now: int) -> tuple[int, int]:
+        """``ctx.now`` of its turn, and the version it has seen."""
+        if activation.turn_now:
+            return activation.turn_now, activation.turn_seen
+        return self.moments.get((activation.input_event_id, activation.turns), now), self.state.version
 
     def _turn(self, now: int) -> bool:
         """Decide one turn, if one can be decided; whether anything came of it."""
-        activation = self.state.run.current
-        if activation is None or activation.state not in _RUNNABLE or activation.seq not in self.state.run.line or self.state.run.blocked:
+        activation = self._runnable()
+        if activation is None:
             return False
-        now = activation.turn_now or self.moments.get((activation.input_event_id, activation.turns), now)
-        seen = activation.turn_seen if activation.turn_now else self.state.version
+        now, seen = self._moment(activation, now)
         turn = self._run(activation, now, seen)
         if turn.ended:
             self._commit(activation, turn, now)
@@ -241,13 +280,16 @@ class _Going:
 
     def _run(self, activation: Activation, now: int, seen: int) -> Rerun:
         for _ in range(_MOST_STEPS):
-            begun_with = self.state.begun_with(activation)
-            turn = rerun_turn(self.definitions, self.state.run, activation, begun_with, self.state.stream, now, seen, None, self.log)
+            turn = self._rerun(activation, now, seen)
             answer = self.pool.answer(turn.miss, activation, now, seen) if turn.miss is not None else None
             if answer is None:
                 return turn
             self._take(answer)
         raise ForkRefused(f"activation {activation.seq} takes more than {_MOST_STEPS:,} steps in one turn")
+
+    def _rerun(self, activation: Activation, now: int, seen: int) -> Rerun:
+        begun_with = self.state.begun_with(activation)
+        return rerun_turn(self.definitions, self.state.run, activation, begun_with, self.state.stream, now, seen, None, self.log)
 
     def _commit(self, activation: Activation, turn: Rerun, now: int) -> None:
         """The turn's append, as a worker would make it at this moment."""

@@ -67,6 +67,17 @@ def is_told(codec: Codec, kind: str, schema: int, data: bytes) -> bool:
         return True
 
 
+def likeness(codec: Codec, kind: str, schema: int, data: bytes) -> tuple[str, bytes]:
+    """What an event says, without how far its turn had seen: the same in two histories in which other things arrived meanwhile."""
+    if kind not in CLOSING and kind not in JOURNAL:
+        return kind, data
+    try:
+        fact = codec.decode(kind, schema, data)
+        return kind, codec.encode(attrs.evolve(fact, seen=-1))[2] if hasattr(fact, "seen") else data
+    except Undecodable:
+        return kind, data
+
+
 def append_around(codec: Codec, events: Sequence[StoredEvent], version: int) -> tuple[int, int]:
     """First and last version of the turn's append that ``version`` stands in; twice itself for what stands alone."""
     if _alone(codec, events[version]):

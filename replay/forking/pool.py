@@ -41,15 +41,17 @@ class Pool:
         key = fact.stream if isinstance(fact, facts.AggregateLoaded) else (type(fact), fact.digest)
         self.answers.setdefault(key, []).append((piece, fact))
 
-    def answer(self, asked: Request, activation: Activation, now: int, seen: int) -> Piece | None:
-        """The recorded answer to ``asked`` as it belongs into this turn, used up; ``None`` when there is none."""
-        found = self.answers.get(_key(asked))
+    def answer(self, asked: Request, activation: Activation, now: int, seen: int, only: Piece | None = None) -> Piece | None:
+        """The recorded answer to ``asked`` as it belongs into this turn, used up; ``None`` when there is none, or ``only`` is none."""
+        found = self.answers.get(_key(asked), [])
+        if only is not None:
+            found = [each for each in found if each[0] is only]
         if not found:
             return None
         seq = activation.seq
         place = asked.index if isinstance(asked, NeedRead) else asked.step
         piece, fact = next((each for each in found if each[1].seq == seq and _place(each[1]) == place), found[0])
-        found.remove((piece, fact))
+        self.answers[_key(asked)].remove((piece, fact))
         if isinstance(asked, NeedStream):
             changed = attrs.evolve(fact, seq=seq, step=place)
         else:
