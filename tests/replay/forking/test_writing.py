@@ -62,8 +62,8 @@ def test_a_copy_is_the_fork_event_by_event(world, app, tmp_path, kind):
     log.close()
 
 
-def test_an_effector_leaves_a_copys_effects_alone(waiting, app, tmp_path):
-    url = f"sqlite:///{tmp_path}/fork.db"
+def test_an_effector_leaves_a_copys_effects_alone(waiting, app, shared_url):
+    url = shared_url
     write_copy(what_if(waiting.log, app, STREAM), url, source_log="memory://", by="ann")
     other = World(url)
     other.send(app_of(paying), RefundAsked("o-9", 1), key="another")
@@ -71,6 +71,7 @@ def test_an_effector_leaves_a_copys_effects_alone(waiting, app, tmp_path):
     log = open_log(url)
     assert {} == log.schedule.acquire("effect", [STREAM], "an effector", now=other.clock(), until=other.clock() + 10)
     assert {} == log.schedule.wakes("turn", [STREAM])
+    assert [event.recorded_at for event in waiting.log.read(STREAM)] == [event.recorded_at for event in log.read(STREAM)]
     assert {"accounts-another": 1} == dict.fromkeys(log.schedule.acquire("effect", ["accounts-another"], "an effector", now=1, until=2), 1)
     log.close()
     other.log.close()
