@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -99,6 +100,8 @@ def built_beside_while_everything_goes_on(maker: StoreMaker) -> None:
         for thread in threads:
             thread.start()
         try:
+            while not marks and threads[1].is_alive():  # it reads the version that is about to be replaced
+                time.sleep(0.001)
             rebuild_beside(builder, SECOND, batch=50)
             swapped = patiently(lambda: swap(builder, SECOND))
             while b"2:" not in marks and threads[1].is_alive():
