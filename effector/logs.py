@@ -20,7 +20,7 @@ from .phases import Outcome
 from .watching import Watching
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-_OURS: Final = ("DedupError", "BusError")
+_OURS: Final = ("DedupError", "BusError", "SinkFailed")
 """Names of trees of errors that are ours, too: whoever follows the log does not load them."""
 _LONGEST: Final = 1_000
 _SAME_AGAIN: Final = 10.0

@@ -47,6 +47,8 @@ _LONGEST: Final = 30.0
 _LEASE: Final = 10 * SECOND
 _AGAIN: Final = 0.5
 """Seconds until it is looked again whether a stream is a copy."""
+_OVERDUE: Final = 30.0
+"""Seconds after which a delivery counts as hanging. Sinks give up by themselves long before."""
 _FAR: Final = 10_000
 """Positions without a question after which the checkpoint moves all the same."""
 
@@ -67,6 +69,7 @@ class Publisher:
         boundary: Callable[[str, str], None] = lambda name, stream: None,
         poll: float = 0.2,
         patience: Callable[[int], float] = lambda failures: pause(failures, _LONGEST),
+        overdue: float = _OVERDUE,
     ) -> None:
         self._log, self._codec, self._sink, self._owner = log, codec, sink, owner
         self._categories = tuple(sorted(set(categories)))
@@ -74,6 +77,9 @@ class Publisher:
         self._watching, self._lines, self._boundary, self._poll, self._patience = watching or Watching(), lines, boundary, poll, patience
         self._questions: Questions | None = None
         self._under_way: dict[str, asyncio.Task[None]] = {}
+        #: When each of them was begun, by the loop's clock; how many of them hang.
+        self._begun: dict[str, float] = {}
+        self._overdue, self._hanging = overdue, 0
         self._saved = 0
         #: Something is over since the checkpoint was saved.
         self._moved = False
@@ -86,6 +92,7 @@ class Publisher:
         """What health says of it; from any thread."""
         failing = list(self._failing.values())
         told = {"to": self._sink.shown, "leading": self._leading, "waiting": len(self._questions or ()), "retrying": len(failing)}
+        told["hanging"] = self._hanging
         told |= {"published": self.published, "undelivered": self.undelivered, "last_error": str(failing[-1]) if failing else None}
         return {"approvals": told}
 
@@ -106,7 +113,8 @@ class Publisher:
                     each.cancel()
                 await asyncio.gather(*self._under_way.values(), return_exceptions=True)
                 self._under_way.clear()
-                self._questions = None
+                self._begun.clear()
+                self._questions, self._hanging = None, 0
                 self._failing.clear()
                 await self._let_go(claim)
                 await self._sink.close()
@@ -135,7 +143,7 @@ class Publisher:
             await self._drain(questions)
             self._begin(questions, loop.time())
             await self._checkpoint(questions)
-            self._tell()
+            self._tell(loop.time())
             await self._pause(questions)
 
     async def _drain(self, questions: Questions) -> None:
@@ -181,7 +189,7 @@ class Publisher:
                     self._warn("approval expired before it was published", **_of(question), failures=question.failures)
                 self._over(questions, question)
                 continue
-            self._under_way[stream] = asyncio.create_task(self._publish(questions, question))
+            self._begun[stream], self._under_way[stream] = now, asyncio.create_task(self._publish(questions, question))
 
     async def _publish(self, questions: Questions, question: Question) -> None:
         """One delivery, and what follows from how it went."""
@@ -204,6 +212,7 @@ class Publisher:
             self._put_off(question, SinkUnavailable(f"{type(problem).__name__} while it was published"))
         finally:
             self._under_way.pop(stream, None)
+            self._begun.pop(stream, None)
 
     async def _is_to_go(self, questions: Questions, question: Question) -> bool:
         """Not what a copy of another history asks."""
@@ -256,8 +265,14 @@ class Publisher:
             self._saved = position
             self._boundary("approvals.checkpointed", "")
 
-    def _tell(self) -> None:
-        """Health hears of every failure until its key's next delivery goes through."""
+    def _tell(self, now: float) -> None:
+        """Health hears of every failure until its key's next delivery goes through, and nothing while one hangs: then the part is stuck."""
+        hung, self._hanging = self._hanging, sum(now - begun > self._overdue for begun in self._begun.values())
+        if self._hanging > hung:
+            many = "a delivery" if self._hanging == 1 else f"{self._hanging} deliveries"
+            self._watching.failed(PART, SinkUnavailable(f"{self._sink.shown}: {many} under way for more than {self._overdue:g} s"))
+        if self._hanging:
+            return
         problem = next(reversed(self._failing.values()), None)
         if problem is None:
             self._watching.beat(PART)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import Final
 
@@ -15,7 +16,7 @@ from .errors import SinkRefused, SinkUnavailable
 from .sink import Publication
 
 _SECONDS: Final = 10.0
-"""For one delivery."""
+"""For one delivery: from the connection to the last header of its answer, however steadily that comes."""
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 """Refusals that heal."""
 
@@ -30,7 +31,10 @@ class Webhook:
         self._client: httpx.AsyncClient | None = None
 
     async def publish(self, publication: Publication) -> None:
-        """See ``ApprovalsSink``. 2xx is taken; 408, 425, 429 and 5xx may heal; any other status, a redirect too, is a refusal."""
+        """See ``ApprovalsSink``. 2xx is taken; 408, 425, 429 and 5xx may heal; any other status, a redirect too, is a refusal.
+
+        The body of an answer is not read, and of its headers no more than the 100 KiB that h11 allows.
+        """
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "intentlog",
@@ -41,8 +45,14 @@ class Webhook:
             # Neither proxies nor credentials from the environment: the question goes where it was said to go. Redirects are not followed.
             self._client = httpx.AsyncClient(auth=self._address.auth, timeout=self._seconds, follow_redirects=False, trust_env=False)
         try:
-            async with self._client.stream("POST", self._address.url, content=publication.body, headers=headers) as answer:
+            # The client's own timeouts are for one read or write each: an answer that drips would never be late.
+            async with (
+                asyncio.timeout(self._seconds),
+                self._client.stream("POST", self._address.url, content=publication.body, headers=headers) as answer,
+            ):
                 status = answer.status_code
+        except (TimeoutError, httpx.TimeoutException):
+            raise SinkUnavailable(f"{self.shown} gave no answer within {self._seconds:g} s") from None
         except httpx.HTTPError as problem:  # its text may hold the URL
             raise SinkUnavailable(f"{self.shown} could not be reached: {type(problem).__name__}") from None
         if 200 <= status < 300:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,8 @@ from intentlog.agents.errors import InputRefused
 from intentlog.effector.approvals import Publication, parse_webhook
 from intentlog.effector.approvals.publishing import PART, Publisher
 from intentlog.effector.approvals.webhook import Webhook
+from intentlog.effector.logs import logger
+from intentlog.effector.supervision import Supervisor, Watchdog
 from intentlog.effector.watching import Watching
 from intentlog.eventlog.errors import LogUnavailable
 from intentlog.eventlog.events import NewEvent
@@ -233,6 +236,85 @@ def test_whatever_a_sink_raises_the_question_is_offered_again(log):
     asyncio.run(run())
     assert ["approval-0-0", "approval-1-0"] == sink.got
     assert ("ZeroDivisionError while it was published" in health.heard, any("s3cr3t" in each for each in health.heard)) == (True, False)
+
+
+class Hanging:
+    """A sink that forgets to return: of each of its first deliveries."""
+
+    shown, answer_url = "hanging://here/…", ""
+
+    def __init__(self, first: int) -> None:
+        self.first, self.got = first, list[str]()
+
+    async def publish(self, publication: Publication) -> None:
+        self.first -= 1
+        if self.first >= 0:
+            await asyncio.Event().wait()
+        self.got.append(publication.approval_id)
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+def test_a_delivery_that_hangs_is_a_failure_and_then_no_sign_of_life(log):
+    ask(log, "ann")
+    sink, health = Hanging(1), Health()
+
+    async def run() -> None:
+        async with running(Publisher(log, CODEC, sink, owner="r", poll=0.02, watching=health, overdue=0.1)) as made:
+            await eventually(lambda: made.report()["approvals"]["hanging"] == 1)
+            ask(log, "bob")  # which gets there all the same
+            await eventually(lambda: sink.got)
+            heard = len(health.heard)
+            await asyncio.sleep(0.2)
+            assert ("hanging://here/…: a delivery under way for more than 0.1 s", heard) == (health.heard[-1], len(health.heard))
+
+    asyncio.run(run())
+
+
+def test_a_publisher_that_hangs_is_stuck_in_health_and_begun_again(log):
+    for key in "abcd":
+        ask(log, key)
+    sink, seen, lines = Hanging(4), list[str](), io.StringIO()
+
+    async def run() -> None:
+        told = logger(file=lines)
+        supervisor = Supervisor(told, {PART: 0.5})
+        made = Publisher(log, CODEC, sink, owner="r", poll=0.02, watching=supervisor, overdue=0.2)
+        watchdog = Watchdog(supervisor, asyncio.get_running_loop(), told, every=0.05)
+        part = asyncio.create_task(supervisor.keep(PART, made.run))
+        watchdog.start()
+        try:
+
+            def over() -> bool:
+                health = supervisor.report()["parts"][PART]
+                seen.append(f"{health['state']}: {health.get('error', '')}")
+                return len(sink.got) == 4 and health["state"] == "running"
+
+            await eventually(over, made)
+            assert supervisor.parts[PART].restarts >= 1
+        finally:
+            watchdog.stop()
+            part.cancel()
+            await asyncio.gather(part, return_exceptions=True)
+            watchdog.join(10)
+
+    asyncio.run(run())
+    assert any(each.startswith("failing: SinkUnavailable: hanging://here/…: ") for each in seen)
+    assert '"event": "part stuck"' in lines.getvalue()
+
+
+@pytest.mark.parametrize(("status", "reason"), [(500, "answered 500"), (429, "answered 429"), (0, "could not be reached: RemoteProtocolError")])
+def test_health_says_why_a_surface_takes_nothing(log, status, reason):
+    ask(log, "ann")
+    supervisor = Supervisor(logger(file=io.StringIO()), {PART: 60.0})
+
+    async def run(surface: Surface) -> None:
+        async with running(publisher(log, surface, watching=supervisor)):
+            await eventually(lambda: reason in supervisor.report()["parts"][PART].get("error", ""))
+
+    with Surface(lambda delivery: status) as surface:
+        asyncio.run(run(surface))
 
 
 def test_while_the_log_is_away_the_publisher_ends_for_its_supervisor_and_goes_on_afterwards(log, monkeypatch):

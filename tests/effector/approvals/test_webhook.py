@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,9 +23,9 @@ from tests.effector.approvals.surface import RING, Surface, ask
 SECRETS = ("hunter2", "s3cr3t", "t0k3n", "SECRET")
 
 
-def deliver(surface: Surface, body: bytes = b"{}", *, seconds: float = 10.0, url: str = "") -> None:
+def deliver(surface: Surface | None, body: bytes = b"{}", *, seconds: float = 10.0, url: str = "") -> None:
     async def publish() -> None:
-        sink = Webhook(parse_webhook(url or surface.url), RING, system_clock, seconds=seconds)
+        sink = Webhook(parse_webhook(surface.url if surface is not None and not url else url), RING, system_clock, seconds=seconds)
         try:
             await sink.publish(Publication("id-1", "desk-ann", "approval-0-0", body))
         finally:
@@ -93,10 +97,55 @@ def test_nobody_there_and_nobody_answering_may_heal():
         deliver(surface, url=gone)
 
     def slow(delivery: object) -> int:
-        import threading
-
         threading.Event().wait(1.0)
         return 200
 
-    with Surface(slow) as surface, pytest.raises(SinkUnavailable, match="Timeout"):
+    with Surface(slow) as surface, pytest.raises(SinkUnavailable, match=r"gave no answer within 0\.2 s"):
         deliver(surface, seconds=0.2)
+
+
+@contextlib.contextmanager
+def talking(first: bytes, then: bytes, pause: float) -> Iterator[tuple[str, list[int]]]:
+    """A surface that never comes to an end: its URL, and the bytes that it got rid of."""
+    sent, over = [0], threading.Event()
+
+    def talk(server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(first)
+                while not over.wait(pause):
+                    sent[0] += connection.send(then)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=talk, args=(server,), daemon=True)
+        thread.start()
+        try:
+            yield f"webhook+http://127.0.0.1:{server.getsockname()[1]}/x", sent
+        finally:
+            over.set()
+            thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(b"", b"H"), (b"HTTP/1.1 200 OK\r\n", b"X-Drip: 1\r\n"), (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n")],
+    ids=["half a status", "headers", "answers to come"],
+)
+def test_an_answer_that_drips_is_no_answer_in_time(first, then):
+    with talking(first, then, 0.02) as (url, _), pytest.raises(SinkUnavailable, match=r"gave no answer within 0\.5 s"):
+        deliver(None, url=url, seconds=0.5)
+
+
+def test_headers_without_end_are_not_read_to_the_end():
+    flood = b"X-Flood: " + b"x" * 4_000 + b"\r\n"
+    with talking(b"HTTP/1.1 200 OK\r\n", flood, 0.0) as (url, sent):
+        with pytest.raises(SinkUnavailable, match="RemoteProtocolError"):
+            deliver(None, url=url, seconds=30.0)
+        assert 32 << 20 > sent[0]  # what buffers of sockets hold
+
+
+def test_a_body_without_end_is_not_waited_for():
+    with talking(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n", b"x", 0.02) as (url, _):
+        deliver(None, url=url, seconds=30.0)
