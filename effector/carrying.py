@@ -113,10 +113,14 @@ class Carrying:
         return outcome
 
     async def _call(self, claim: Claim, pending: Pending, tool: Tool, call: Coroutine[Any, Any, T]) -> T:
-        """``call``, a user's code, under the eyes of who watches the lanes."""
+        """``call``, a user's code, under the eyes of who watches the lanes.
+
+        In a task of its own: a GeneratorExit that comes out of something awaited closes whatever waits in the same task, and
+        would end the lane without an outcome. A cancellation of the lane is one of the call.
+        """
         self.calls[claim] = (pending, asyncio.get_running_loop().time() + tool.timeout.total_seconds())
         try:
-            return await call
+            return await asyncio.ensure_future(call)
         finally:
             self.calls.pop(claim, None)
 

@@ -19,19 +19,16 @@ _lock: Final = threading.Lock()
 
 
 async def in_own_thread(call: Callable[[], Any], name: str = "") -> Any:
-    """What ``call``, of the tool ``name``, returns or raises. A StopIteration, which no future can carry, becomes a RuntimeError."""
+    """What ``call``, of the tool ``name``, returns or raises. A StopIteration, which no coroutine can raise, becomes a RuntimeError."""
     loop = asyncio.get_running_loop()
     ended = left = False
-    future: asyncio.Future[Any] = loop.create_future()
+    # What was raised is told as a value: a future that raised GeneratorExit would close every coroutine that waits for it.
+    future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
 
     def tell(value: Any, problem: BaseException | None) -> None:
-        if future.done():  # the caller's patience was over before
-            return
-        if problem is not None:
-            future.set_exception(problem)
-        else:
-            future.set_result(value)
+        if not future.done():  # else the caller's patience was over before
+            future.set_result((value, problem))
 
     def run() -> None:
         nonlocal ended
@@ -55,14 +52,16 @@ async def in_own_thread(call: Callable[[], Any], name: str = "") -> Any:
 
     threading.Thread(target=run, name=_NAME, daemon=True).start()
     try:
-        return await future
+        value, problem = await future
     except asyncio.CancelledError:
-        if not future.done() or future.cancelled():
-            with _lock:
-                if not ended:
-                    left = True
-                    _overdue[name] += 1
+        with _lock:
+            if not ended:
+                left = True
+                _overdue[name] += 1
         raise
+    if problem is not None:
+        raise problem
+    return value
 
 
 def overdue(name: str) -> int:

@@ -193,16 +193,31 @@ class Odd(BaseException):
     pass
 
 
-@pytest.mark.parametrize("problem", [ValueError("x"), SystemExit(1), Odd(), asyncio.CancelledError()], ids=lambda problem: type(problem).__name__)
-def test_a_tool_that_raises_is_an_error_and_the_key_goes_on(problem):
+PROBLEMS = [ValueError("x"), SystemExit(1), KeyboardInterrupt(), Odd(), asyncio.CancelledError(), GeneratorExit("x"), StopIteration("x")]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
+@pytest.mark.parametrize("way", ["async", "blocking", "awaited"])
+def test_a_tool_that_raises_is_an_error_at_once_and_the_key_goes_on(problem, way):
     def fail() -> None:
         raise problem
 
+    def blocking(name: str) -> None:
+        fail()
+
+    async def awaited(name: str) -> None:
+        """What closes a coroutine comes out of what it waits for."""
+        future = asyncio.get_running_loop().create_future()
+        future.set_exception(RuntimeError("as a future makes of it") if isinstance(problem, StopIteration) else problem)
+        await future
+
     with Outside() as outside:
+        outside.tools = ToolSet([*outside.tools, tool(side_effect=True)(blocking), tool(side_effect=True)(awaited)])
         outside.do = {"x": fail, "z": object}
-        outside.stage("x", "y", "z")
-        outside.serve()
-        assert ["ERROR", "OK", "ERROR"] == outside.statuses()
+        outside.stage("x", tool="work" if way == "async" else way)
+        outside.stage("y", "z")
+        (effector,) = outside.serve()
+        assert (["ERROR", "OK", "ERROR"], 3) == (outside.statuses(), effector.counts.settled)
 
 
 def test_an_attempt_is_on_the_log_before_its_tool_is_called(outside):

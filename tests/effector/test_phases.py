@@ -165,6 +165,7 @@ PROBLEMS = [
     Odd("odd"),
     SystemExit(1),
     KeyboardInterrupt(),
+    GeneratorExit(),
     asyncio.CancelledError("mine"),
     TimeoutError("its own"),
     StopIteration("s"),

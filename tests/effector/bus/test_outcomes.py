@@ -49,10 +49,15 @@ def exits() -> None:
     raise SystemExit(3)
 
 
+def closes() -> None:
+    raise GeneratorExit
+
+
 ENDS = {
     "raises": (lambda: 1 / 0, "ERROR", "ZeroDivisionError"),
     "raises what is no Exception": (odd, "ERROR", "Odd"),
     "exits": (exits, "ERROR", "SystemExit"),
+    "closes": (closes, "ERROR", "GeneratorExit"),
     "returns what cannot be encoded": (object, "ERROR", "Unencodable"),
     "returns more than a store takes": (lambda: "x" * (65 << 20), "ERROR", "ResultTooLarge"),
 }
