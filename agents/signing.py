@@ -13,8 +13,8 @@ import hashlib
 import hmac
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -30,6 +30,8 @@ REQUIRE: Final = "require"
 VERIFYING: Final = (OFF, PERMISSIVE, REQUIRE)
 """Nobody looks; wrong signatures are refused; missing ones are, too."""
 _LEAST: Final = 32
+_MOST: Final = 65_536
+"""Bytes of a ring, hundreds of keys: what is longer is something else, and is not read to its end."""
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _INTENT: Final = b"intentlog.intent.v1"
 _OUTCOME: Final = b"intentlog.outcome.v1"
@@ -81,7 +83,8 @@ class KeyRing:
     def read(cls, reference: str, environment: Mapping[str, str] | None = None) -> KeyRing:
         """The ring that ``env:NAME`` or ``file:/path`` holds: ``ID:HEX`` a line (or between blanks), the signing key first.
 
-        Lines that begin with ``#`` are remarks. Raises ``KeysRefused``.
+        Lines that begin with ``#`` are remarks. A relative path is one from the current folder. Raises ``KeysRefused``, also for what
+        is no regular file or has more than 64 KiB.
         """
         kind, _, where = reference.partition(":")
         if kind not in ("env", "file") or not where:  # it may be a secret: not shown
@@ -92,8 +95,8 @@ class KeyRing:
                 raise KeysRefused(f"{reference}: there is no environment variable {where}")
             return cls.parse(found, source=reference)
         try:
-            text = Path(where).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as problem:
+            text = _read(where, reference).decode()
+        except (OSError, ValueError) as problem:  # a path with a null byte is a ValueError, too
             raise KeysRefused(f"{reference} cannot be read: {getattr(problem, 'strerror', None) or 'it is no text'}") from None
         return cls.parse(text, source=reference)
 
@@ -177,6 +180,22 @@ class KeyRing:
         if not hmac.compare_digest(_mac(secret, purpose, parts), signature.signature):
             return f"its signature with the key {signature.key_id} is not one {what}"
         return None
+
+
+def _read(path: str, reference: str) -> bytes:
+    """The file's bytes. Never waits for a writer of a pipe, and ends for a device that has no end. Raises ``OSError``, ``KeysRefused``."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise KeysRefused(f"{reference} is no regular file. Write the key ring to one, ID:HEX a line, or give env:NAME")
+        with open(descriptor, "rb", closefd=False) as file:
+            text = file.read(_MOST + 1)
+    finally:
+        os.close(descriptor)
+    if len(text) > _MOST:
+        raise KeysRefused(f"{reference} has {found.st_size:,} bytes, and a key ring at most {_MOST:,}; a line of one is ID:HEX. Is it another file?")
+    return text
 
 
 def _parts(stream: str, schema: int, payload: bytes) -> tuple[bytes, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -166,3 +167,24 @@ def test_keys_without_verifying_are_there_to_sign_outcomes_with(ring):
         insists = verifier(mode, ring)
         assert insists is not None
         assert insists.objection_to_readmission(forged, "orders-a")
+
+
+def test_a_relative_file_is_one_from_the_current_folder(tmp_path: Path, monkeypatch, ring):
+    (tmp_path / "ring one").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    assert ring.ids == KeyRing.read("file:ring one").ids
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for where in ("/dev/zero", "/dev/null", str(tmp_path), str(tmp_path / "pipe")):
+        with pytest.raises(KeysRefused, match="is no regular file"):
+            KeyRing.read(f"file:{where}")
+
+
+def test_a_file_that_is_too_long_for_a_ring_is_refused_unread(tmp_path: Path):
+    (tmp_path / "keys").write_text(TEXT + "#" * (65_536 - len(TEXT)))
+    assert ("new", "old") == KeyRing.read(f"file:{tmp_path / 'keys'}").ids
+    os.truncate(tmp_path / "keys", 1 << 40)
+    with pytest.raises(KeysRefused, match="has 1,099,511,627,776 bytes, and a key ring at most 65,536"):
+        KeyRing.read(f"file:{tmp_path / 'keys'}")
