@@ -21,6 +21,8 @@ PREFIX: Final = "EFFECTOR_"
 LOG_SCHEME: Final = "eventlog:"
 _DAY_MS: Final = 86_400_000
 _USER: Final = re.compile(r"(://)[^/@\s'\"]+@")
+_NAMED: Final = 5
+"""Tools that one mistake names; the others are counted."""
 
 
 class Refused(ValueError):
@@ -70,7 +72,7 @@ def _name(value: str) -> str:
 
 
 def _reference(value: str) -> str:
-    if not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+", value):
+    if not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+", value):
         raise Refused("must be env:NAME or file:/path, a reference to the keys; what was given is not shown, in case it is a key")
     return value
 
@@ -201,10 +203,13 @@ class Settings:
 
     def tool_problems(self, timeouts: Mapping[str, timedelta]) -> Iterator[str]:
         """Tools whose own timeout the lease does not cover."""
-        for name, timeout in timeouts.items():
-            if timeout >= timedelta(milliseconds=self.lease_ms):
-                longer = int(timeout / timedelta(milliseconds=1))
-                yield f"{named('lease_ms')}: {self.lease_ms} must be more than the timeout of the tool {name}, {longer} ms"
+        longer = {name: timeout for name, timeout in timeouts.items() if timeout >= timedelta(milliseconds=self.lease_ms)}
+        own = sorted((name for name, timeout in longer.items() if timeout != timedelta(milliseconds=self.tool_timeout_ms)), key=lambda name: -longer[name])
+        if own:  # those that have the default timeout are told of with it
+            of = "the timeout of the tool" if len(own) == 1 else "the timeouts of the tools"
+            told = ", ".join(f"{name}, {longer[name] // timedelta(milliseconds=1)} ms" for name in own[:_NAMED])
+            more = f", and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
+            yield f"{named('lease_ms')}: {self.lease_ms} must be more than {of} {told}{more}"
 
 
 _LOG_ONLY: Final = {

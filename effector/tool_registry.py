@@ -33,7 +33,7 @@ def load_registry(spec: str, timeout: timedelta) -> Registry:
     Raises ``click.UsageError`` when it names nothing or something else, ``CouldNot`` when its module fails, ``DefinitionError``
     for two tools of one name.
     """
-    found: Any = load_named(spec, _is_registry, _MISSING)
+    found: Any = load_named(spec, _is_registry, _MISSING, kind="registry", example="refunds:TOOLS")
     given: Iterable[Tool] = found.tools if _is_app(found) else found
     tools = ToolSet(attrs.evolve(each, timeout=timeout) if each.timeout is DEFAULT_TIMEOUT else each for each in ToolSet(given))
     codec = found.codec if _is_app(found) else Codec(EventRegistry(*facts.FACTS))

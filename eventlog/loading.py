@@ -13,17 +13,18 @@ import click
 from .console import CouldNot
 
 
-def load_named(spec: str | None, wanted: Callable[[object], bool], missing: str) -> object:
+def load_named(spec: str | None, wanted: Callable[[object], bool], missing: str, *, kind: str = "app", example: str = "refunds:app") -> object:
     """What ``spec`` names and ``wanted`` takes, its module found from the current folder first.
 
-    ``missing`` tells how to make what is wanted. Raises ``click.UsageError`` when the spec names nothing or something
+    ``missing`` tells how to make what is wanted; ``kind`` and ``example`` are what it is called and how it is named. Raises ``click.UsageError`` when the spec names nothing or something
     else, ``CouldNot`` when the module itself fails.
     """
     if not spec:
-        raise click.UsageError("This needs the app: --app module:attribute, for example --app refunds:app, or set EVENTLOG_APP.")
+        raise click.UsageError(f"This needs the app: --app module:attribute, for example --app {example}, or set EVENTLOG_APP.")
     name, colon, attribute = spec.partition(":")
+    file, _, made = example.partition(":")
     if not colon or not name or not attribute or name.startswith(".") or "/" in name or name.endswith(".py"):
-        raise click.UsageError(f"{spec!r} names no app. It must be module:attribute, for example refunds:app for `app` in refunds.py.")
+        raise click.UsageError(f"{spec!r} names no {kind}. It must be module:attribute, for example {example} for `{made}` in {file}.py.")
     value: object = _imported(spec, name)
     for part in attribute.split("."):
         value = _part_of(spec, name, attribute, value, part, wanted)

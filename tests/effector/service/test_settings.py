@@ -133,3 +133,30 @@ def test_tools_that_name_no_timeout_get_the_one_that_is_told(call):
     timeouts = {each.name: each.timeout for each in load_registry("tools:TOOLS", timedelta(seconds=7)).tools}
     assert {timedelta(seconds=7)} == set(timeouts.values())
     assert [timedelta(minutes=10)] == [each.timeout for each in load_registry("tools:SLOW", timedelta(seconds=7)).tools]
+
+
+def test_keys_are_named_as_everywhere_else(call, tmp_path):
+    """By an absolute path, a relative one, a variable; never by themselves."""
+    for reference in (f"file:{tmp_path}/keys", "file:keys", "file:./a folder/keys", "env:KEYS"):
+        settings, problems = Settings.read({"registry": "tools:TOOLS", "signing_keys": reference})
+        assert ([], reference) == (problems, settings.signing_keys)
+    for secret in ("hunter2", "hunter2:" + "00" * 32, "file:", "env:"):
+        (problem,) = Settings.read({"registry": "tools:TOOLS", "signing_keys": secret})[1]
+        assert "must be env:NAME or file:/path" in problem
+        assert "hunter2" not in problem
+
+
+def test_tools_that_outlast_the_lease_are_one_mistake():
+    settings, _ = Settings.read({"registry": "tools:TOOLS", "lease_ms": "1000", "tool_timeout_ms": "5000"})
+    timeouts = {f"slow{n}": timedelta(seconds=10 + n) for n in range(7)} | {"usual": timedelta(seconds=5), "quick": timedelta(milliseconds=999)}
+    (told,) = settings.tool_problems(timeouts)
+    assert told.endswith(
+        "1000 must be more than the timeouts of the tools slow6, 16000 ms, slow5, 15000 ms, slow4, 14000 ms, slow3, 13000 ms, slow2, 12000 ms, and 2 more"
+    )
+    assert [] == list(settings.tool_problems({"usual": timedelta(seconds=5)}))  # told with the default timeout already
+
+
+def test_a_registry_that_is_none_is_not_called_an_app(call):
+    told = call("--registry", "tools5").stderr
+    assert "--registry (EFFECTOR_REGISTRY): 'tools5' names no registry. It must be module:attribute, for example refunds:TOOLS" in told
+    assert "app" not in told.replace("an App", "")
