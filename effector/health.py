@@ -7,6 +7,7 @@ Both answer with the same JSON. ``/metrics``: for Prometheus.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -21,13 +22,17 @@ TEXT: Final = "text/plain; charset=utf-8"
 Report: TypeAlias = Callable[[], dict[str, Any]]
 Metrics: TypeAlias = Callable[[], tuple[bytes, str]]
 Page: TypeAlias = tuple[HTTPStatus, bytes, str]
+Trouble: TypeAlias = Callable[[str, BaseException], None]
 
 
 class HealthServer:
-    """Serves ``report()``, whose ``live`` and ``ready`` decide the status, and ``metrics()``: bytes and their content type."""
+    """Serves ``report()``, whose ``live`` and ``ready`` decide the status, and ``metrics()``: bytes and their content type.
 
-    def __init__(self, report: Report, metrics: Metrics | None = None) -> None:
-        self._report, self.metrics = report, metrics
+    ``on_error`` hears of pages that could not be made, and not of clients that hang up, which they may.
+    """
+
+    def __init__(self, report: Report, metrics: Metrics | None = None, on_error: Trouble = lambda doing, problem: None) -> None:
+        self._report, self.metrics, self._on_error = report, metrics, on_error
         self._server: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
 
@@ -46,8 +51,8 @@ class HealthServer:
             "/readyz": lambda: _health(report(), "ready"),
             "/metrics": lambda: _metered(self.metrics),
         }
-        server = ThreadingHTTPServer((host, port), type("Handler", (_Handler,), {"pages": pages}))
-        server.daemon_threads = True
+        server = _Server((host, port), type("Handler", (_Handler,), {"pages": pages}))
+        server.on_error = self._on_error
         self._server = server
         self._thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="intentlog-health", daemon=True)
         self._thread.start()
@@ -73,6 +78,17 @@ def _metered(metrics: Metrics | None) -> Page:
         return HTTPStatus.NOT_IMPLEMENTED, _NO_METRICS.encode(), TEXT
     body, kind = metrics()
     return HTTPStatus.OK, body, kind
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    on_error: Trouble
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """In place of a traceback on stderr, among lines of JSON."""
+        problem = sys.exc_info()[1]
+        if problem is not None and not isinstance(problem, OSError):
+            self.on_error("answering at " + str(self.server_address[1]), problem)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -162,7 +162,7 @@ class Replica:
             *(each for each in (metrics, spans and spans[0]) if each),
         ]
         engine = self._engine(Everyone(watching), log_lines, metrics)
-        health = HealthServer(lambda: supervisor.report() | engine.report())
+        health = HealthServer(lambda: supervisor.report() | engine.report(), on_error=log_lines.trouble)
         if metrics is not None:
             metrics.in_flight.set_function(lambda: engine.active)
             health.metrics = lambda: metrics.exposed(supervisor)
@@ -277,14 +277,15 @@ class Replica:
         if self.signal:
             os._exit(128 + number)
         self.signal = number
-        _write_now(number)
+        _write_now(number, self.settings.owner or str(os.getpid()))
         if self._stop is not None:
             self._stop()
 
 
-def _write_now(number: int) -> None:
+def _write_now(number: int, replica: str) -> None:
     """A line out of a signal handler: past all buffers, which may be in use right now."""
-    line = {"signal": number, "event": "signal", "text": "running tools may end; once more stops at once"}
+    line = {"replica": replica, "signal": number, "text": "running tools may end; once more stops at once", "event": "signal", "level": "info"}
+    line["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     try:
         os.write(2, f"{json.dumps(line)}\n".encode())
     except OSError:  # nobody reads it; stopping is what matters

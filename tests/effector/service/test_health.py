@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -121,3 +123,44 @@ def test_a_client_that_says_nothing_keeps_nobody_else_waiting(server):
     url = server.start("127.0.0.1", 0)
     with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))):
         assert 200 == get(url + "/healthz")[0]
+
+
+def hang_up(port: int, sent: bytes) -> None:
+    """Send ``sent`` and reset the connection."""
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(sent)
+
+
+def test_a_client_that_hangs_up_leaves_no_traceback_among_the_lines(capfd):
+    ended: list[BaseException | None] = []
+    size = 50_000_000
+    server = HealthServer(lambda: {"live": True, "ready": True, "much": "x" * size}, on_error=lambda doing, problem: ended.append(problem))
+    port = int(server.start("127.0.0.1", 0).rpartition(":")[2])
+    threads = threading.active_count()
+    for sent in (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHo"):
+        hang_up(port, sent)
+    assert 200 == get(f"http://127.0.0.1:{port}/healthz")[0]
+    eventually(lambda: threading.active_count() <= threads)
+    server.stop()
+    assert ("", "") == tuple(capfd.readouterr())
+    assert [] == ended
+
+
+def test_a_page_that_cannot_be_made_is_told_and_the_next_one_is_answered(capfd):
+    heard: list[tuple[str, str]] = []
+    reports = iter([ValueError("no report"), {"live": True, "ready": True}])
+
+    def report() -> dict[str, object]:
+        if isinstance(found := next(reports), ValueError):
+            raise found
+        return found
+
+    server = HealthServer(report, on_error=lambda doing, problem: heard.append((doing, repr(problem))))
+    url = server.start("127.0.0.1", 0)
+    with pytest.raises(OSError, match="closed"):
+        get(url + "/healthz")
+    assert 200 == get(url + "/healthz")[0]
+    server.stop()
+    assert [(f"answering at {url.rpartition(':')[2]}", "ValueError('no report')")] == heard
+    assert "" == capfd.readouterr().err

@@ -49,6 +49,9 @@ def test_an_idle_replica_ends_quickly(local: World, number: int, code: int):
     replica = local.start()
     assert replica.url
     assert code == replica.end(number, 10)
+    (line,) = replica.lines("signal")
+    assert ({"replica", "signal", "text", "event", "level", "timestamp"}, "r0", "info") == (set(line), line["replica"], line["level"])
+    assert all(set(each) >= {"event", "level", "timestamp", "replica"} for each in replica.lines())
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
