@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -34,6 +36,10 @@ LOADED = [
     "tests.effector.gate.moments",
     "tests.services.bus",
 ]
+
+
+#: Of two threads that ask at once for the end of a process, one is told 255; and whoever starts one asks for all the others'.
+ONE_AT_A_TIME = threading.Lock()
 
 
 def live(words: list[str], environment: dict[str, str], errors: str) -> None:
@@ -61,11 +67,13 @@ class Forked:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(LOADED)
         self._process = context.Process(target=live, args=(words, environment, str(errors)))
-        self._process.start()
+        with ONE_AT_A_TIME:
+            self._process.start()
 
     def poll(self) -> int | None:
         """Its exit code, negative for a signal; ``None`` while it lives."""
-        return self._process.exitcode
+        with ONE_AT_A_TIME:
+            return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
         """To it alone."""
@@ -78,10 +86,12 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it has ended."""
-        self._process.join(timeout)
-        if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired("an effector", timeout or 0)
-        return self._process.exitcode
+        deadline = time.monotonic() + (timeout if timeout is not None else 3600.0)
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("an effector", timeout or 0)
+            time.sleep(0.01)
+        return code
 
 
 class ForkedReplica(Replica):
