@@ -16,8 +16,8 @@ from .console import CouldNot
 def load_named(spec: str | None, wanted: Callable[[object], bool], missing: str, *, kind: str = "app", example: str = "refunds:app") -> object:
     """What ``spec`` names and ``wanted`` takes, its module found from the current folder first.
 
-    ``missing`` tells how to make what is wanted; ``kind`` and ``example`` are what it is called and how it is named. Raises ``click.UsageError`` when the spec names nothing or something
-    else, ``CouldNot`` when the module itself fails.
+    ``missing`` tells how to make what is wanted; ``kind`` and ``example`` are what it is called and how it is named.
+    Raises ``click.UsageError`` when the spec names nothing or something else, ``CouldNot`` when the module itself fails.
     """
     if not spec:
         raise click.UsageError(f"This needs the app: --app module:attribute, for example --app {example}, or set EVENTLOG_APP.")

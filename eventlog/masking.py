@@ -27,6 +27,20 @@ def masked_url(url: str) -> str:
     return f"{scheme}{mark}{place}{mark_of_query}{'&'.join(map(_masked_part, query.split('&')))}"
 
 
+def masked_values(url: str) -> str:
+    """``url`` without its passwords and without what its parameters are set to: for one whose parameters could not be read.
+
+    >>> masked_values("postgresql://me:hunter2@db/log?schema=x&bogus=hunter3")
+    'postgresql://me:***@db/log?schema=***&bogus=***'
+    """
+    place, mark, query = masked_url(url).partition("?")
+    return (
+        place
+        + mark
+        + "&".join(f"{name}={'***' if value else ''}" if equals else name for name, equals, value in (each.partition("=") for each in query.split("&")))
+    )
+
+
 def credentials_of(url: str) -> str:
     """What stands where a password may stand, as it stands there; empty where there is none."""
     before, at, _ = url.partition("://")[2].rpartition("@")

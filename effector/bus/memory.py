@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 
 import attrs
 
-from ...eventlog.masking import masked_url
+from ...eventlog.masking import masked_url, masked_values
 from .errors import BadBusUrl, BusUnavailable, MessageTooLarge
 from .protocol import Message, Outgoing, Polled
 
@@ -286,5 +286,5 @@ def partitions_of(url: str, query: str | None) -> int:
     given = dict(parse_qsl(query or "", keep_blank_values=True))
     number = given.pop("partitions", str(PARTITIONS))
     if given or not re.fullmatch(r"[0-9]{1,4}", number) or not 1 <= int(number) <= _MOST_PARTITIONS:
-        raise BadBusUrl(f"{masked_url(url)!r:.300}: behind the '?' goes partitions=N, N from 1 to {_MOST_PARTITIONS}, and nothing else")
+        raise BadBusUrl(f"{masked_values(url)!r:.300}: behind the '?' goes partitions=N, N from 1 to {_MOST_PARTITIONS}, and nothing else")
     return int(number)

@@ -78,6 +78,15 @@ def masked(url: str) -> str:
     return f"{scheme}://{location}{mark2}{'&'.join(map(_masked_part, query.split('&')))}"[:300]
 
 
+def masked_values(url: str) -> str:
+    """The same without what any parameter is set to: for a URL whose parameters could not be read.
+
+    >>> masked_values("redis://:hunter2@cache:6379?bogus=hunter3")
+    'redis://***@cache:6379?bogus=***'
+    """
+    return re.sub(r"(?<=[?&])([^=&]*)=[^&]*", r"\1=***", masked(url))
+
+
 def _masked_part(part: str) -> str:
     name, mark, _ = part.partition("=")
     return f"{name}=***" if mark and _SECRET.search(name) else part

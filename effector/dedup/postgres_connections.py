@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from .address import ServerAddress
+from .address import ServerAddress, masked_values
 from .errors import InvalidDedupUrl
 
 _MOST_IDLE: Final = 8
@@ -96,7 +96,7 @@ def _parameters(address: ServerAddress, shown: str) -> dict[str, Any]:
     if not readable:
         # libpq's own text quotes the part that it could not read, which may be a piece of the password.
         raise InvalidDedupUrl(
-            f"libpq cannot read {shown}. Its form is postgresql://user:password@host:5432/database?sslmode=require, with '@', '/', ':' and '%' "
+            f"libpq cannot read {masked_values(shown)}. Its form is postgresql://user:password@host:5432/database?sslmode=require, with '@', '/', ':' and '%' "
             "in the password written as %40, %2F, %3A and %25; better still, keep the password in PGPASSFILE."
         )
     return {

@@ -15,7 +15,7 @@ from redis.retry import Retry
 
 from ...eventlog.clock import MILLISECOND, Micros
 from . import rules
-from .address import ServerAddress, masked, parse_server
+from .address import ServerAddress, masked, masked_values, parse_server
 from .checking import MARGIN, CheckedStore
 from .errors import DedupSchemaError, InvalidDedupUrl, StoreUnavailable, StoreUnfit
 from .patience import Away, until_it_answers
@@ -175,7 +175,7 @@ def open_redis(url: str, *, create: bool = True) -> RedisStore:
     except (ValueError, TypeError):
         # The text would quote the part that could not be read, which may be a piece of the password.
         raise InvalidDedupUrl(
-            f"redis-py cannot read {masked(url)}. Its form is redis://user:password@host:6379/0, with '@', '/', ':' and '%' in the password "
+            f"redis-py cannot read {masked_values(url)}. Its form is redis://user:password@host:6379/0, with '@', '/', ':' and '%' in the password "
             "written as %40, %2F, %3A and %25."
         ) from None
     store = RedisStore(url, address, client)

@@ -16,7 +16,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from ..errors import InvalidUrl
-from ..masking import credentials_of, masked_url
+from ..masking import credentials_of, masked_url, masked_values
 
 _FORM: Final = "It is postgresql://user@host:5432/database?schema=intentlog."
 _SCHEMES: Final = ("postgresql", "postgres")
@@ -88,7 +88,7 @@ def _server(place: str, theirs: list[tuple[str, str]], shown: str, url: str) -> 
         if url.count("@") > 1 or "@" not in authority or any(secret in reason for secret in _secrets(url)):
             reason = "a part of it cannot be read (is the password percent-encoded?)"
         known = ", ".join(sorted(_OURS))
-        raise InvalidUrl(f"libpq does not understand {shown!r:.200}: {reason}. {_FORM} Beside libpq's own parameters there are {known}.") from None
+        raise InvalidUrl(f"libpq does not understand {masked_values(url)!r:.200}: {reason}. {_FORM} Beside libpq's own parameters there are {known}.") from None
     if not all(_PORT.fullmatch(port) and 0 < int(port) < 1 << 16 for port in str(found.get("port", "")).split(",") if port):
         raise InvalidUrl(f"A port in {shown!r:.200} is no number from 1 to 65535; one that may be a password is not shown. {_FORM}")
     found.setdefault("connect_timeout", _CONNECT_TIMEOUT)

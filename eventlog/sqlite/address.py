@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote
 import attrs
 
 from ..errors import InvalidUrl
+from ..masking import masked_values
 
 _FORM: Final = "It is sqlite:///relative/path.db or sqlite:////absolute/path.db."
 _KNOWN: Final = ("busy_timeout_ms", "synchronous")
@@ -47,7 +48,7 @@ def parse_address(url: str) -> Address:
         elif name == "busy_timeout_ms":
             busy = _milliseconds(url, value)
         else:
-            raise InvalidUrl(f"Unknown parameter {name!r:.80} in {url!r:.200}; known are {', '.join(_KNOWN)}.")
+            raise InvalidUrl(f"Unknown parameter {name!r:.80} in {masked_values(url)!r:.200}; known are {', '.join(_KNOWN)}.")
     return Address(Path(path), synchronous, busy / 1000)
 
 
