@@ -179,17 +179,22 @@ class Closed:
 
 def closed(log: EventLog, codec: Codec, stream: str, approval_id: str) -> Closed | None:
     """What is on record of an approval, whoever asks and however long ago; ``None`` for one that was never asked."""
-    found: Closed | None = None
+    return on_record(log, codec, stream).get(approval_id)
+
+
+def on_record(log: EventLog, codec: Codec, stream: str) -> dict[str, Closed]:
+    """The same of every approval that was ever asked on a stream, in that order; those that wait still are among them."""
+    found: dict[str, Closed] = {}
     for stored in log.read(stream):
         if stored.type not in ("approval.requested", "approval.decided"):
             continue
         fact = codec.decode_stored(stored)
-        if fact.approval_id != approval_id:
-            continue
         if isinstance(fact, facts.ApprovalRequested):
-            found = Closed(_pending(stream, fact, stored.recorded_at), None, 0)
-        elif found is not None and fact.digest == found.asked.digest and found.decided is None:
-            found = Closed(found.asked, fact, stored.recorded_at)
+            found[fact.approval_id] = Closed(_pending(stream, fact, stored.recorded_at), None, 0)
+            continue
+        asked = found.get(fact.approval_id)
+        if asked is not None and fact.digest == asked.asked.digest and asked.decided is None:
+            found[fact.approval_id] = Closed(asked.asked, fact, stored.recorded_at)
     return found
 
 
@@ -229,23 +234,15 @@ def answer(
         run, version = known_run(log, stream, codec, app)
         found = _approval(run, approval_id)
         if found is None:
-            raise RequestRefused(f"{stream} has no open approval {approval_id!r}: its activation is over, or it was never asked. See: eventlog approvals list")
+            return _answered_before(log, codec, stream, approval_id, approved=approved, by=_named(by), reason=reason, digest=digest)
         activation, asked = found
-        if not asked.requested.digest.startswith(digest):
-            raise AnotherQuestion(
-                f"{stream}, {approval_id}: the digest of what is asked is {asked.requested.digest.hex()}, and the answer is to {digest.hex()}. "
-                f"Nothing was written. See what is asked: eventlog approvals show {stream} {approval_id}"
-            )
         now = log.clock()
+        if asked.decided is None and (asked.requested.expires_at <= now or approval_id not in activation.timers):
+            raise RequestRefused(f"{_expired(stream, asked.requested)}. Nothing was written.")
+        _check_digest(stream, asked.requested, digest)
         fact = facts.ApprovalDecided(approval_id, asked.requested.digest, approved, _named(by), reason)
         if asked.decided is not None:
-            if asked.decided == fact:
-                return Answered(stream, approval_id, approved, by, reason, True)
-            told = "approved" if asked.decided.approved else "denied"
-            raise RequestRefused(f"{stream}, {approval_id}, was {told} by {asked.decided.by} already; the first answer is final. Nothing was written.")
-        if asked.requested.expires_at <= now or approval_id not in activation.timers:
-            at = to_datetime(asked.requested.expires_at)
-            raise RequestRefused(f"{stream}, {approval_id}, expired at {at:%Y-%m-%d %H:%M:%S} UTC and reads as denied. Nothing was written.")
+            return _repeated(stream, asked.decided, fact)
         if approval_id not in activation.waits:
             raise RequestRefused(f"{stream}, {approval_id}: nobody waits for an answer any more. Nothing was written.")
         event = codec.stage(fact, event_id=fact_id("approval", approval_id), correlation=activation.input_event_id)
@@ -256,6 +253,38 @@ def answer(
             continue
         return Answered(stream, approval_id, approved, by, reason, isinstance(outcome, Duplicate))
     raise RequestRefused(f"{stream} is being written to so fast that {approval_id} could not be answered in {_TRIES} tries; try again. Nothing was written.")
+
+
+def _answered_before(log: EventLog, codec: Codec, stream: str, approval_id: str, *, approved: bool, by: str, reason: str, digest: bytes) -> Answered:
+    """The same for an approval that no open activation has: what is on record says whether it can be the same answer again."""
+    over = closed(log, codec, stream, approval_id)
+    if over is None:
+        raise RequestRefused(f"{stream} has no open approval {approval_id!r:.80}: it was never asked. Nothing was written. See: eventlog approvals list")
+    if over.decided is not None:
+        _check_digest(stream, over.asked, digest)
+        return _repeated(stream, over.decided, facts.ApprovalDecided(approval_id, over.asked.digest, approved, by, reason))
+    if over.asked.expires_at <= log.clock():
+        raise RequestRefused(f"{_expired(stream, over.asked)}; its activation is over. Nothing was written.")
+    raise RequestRefused(f"{stream}, {approval_id}: nobody waits for an answer any more, for its activation is over. Nothing was written.")
+
+
+def _check_digest(stream: str, asked: facts.ApprovalRequested | PendingApproval, digest: bytes) -> None:
+    if not asked.digest.startswith(digest):
+        raise AnotherQuestion(
+            f"{stream}, {asked.approval_id}: the digest of what is asked is {asked.digest.hex()}, and the answer is to {digest.hex()}. "
+            f"Nothing was written. See what is asked: eventlog approvals show {stream} {asked.approval_id}"
+        )
+
+
+def _repeated(stream: str, decided: facts.ApprovalDecided, fact: facts.ApprovalDecided) -> Answered:
+    if decided == fact:
+        return Answered(stream, fact.approval_id, fact.approved, fact.by, fact.reason, True)
+    told = "approved" if decided.approved else "denied"
+    raise RequestRefused(f"{stream}, {fact.approval_id}, was {told} by {decided.by} already; the first answer is final. Nothing was written.")
+
+
+def _expired(stream: str, asked: facts.ApprovalRequested | PendingApproval) -> str:
+    return f"{stream}, {asked.approval_id}, expired at {to_datetime(asked.expires_at):%Y-%m-%d %H:%M:%S} UTC and reads as denied"
 
 
 def _named(by: str) -> str:

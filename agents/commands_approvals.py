@@ -21,9 +21,17 @@ if TYPE_CHECKING:
     from .signing import KeyRing
 
 F = TypeVar("F", bound="Callable[..., Any]")
-_COLUMNS: Final = (Column("stream"), Column("approval"), Column("channel"), Column("age", right=True), Column("until (UTC)"), Column("question", gives=True))
+_COLUMNS: Final = (
+    Column("stream", whole=True),
+    Column("approval", whole=True),
+    Column("channel", gives=True, below=True),
+    Column("age", right=True),
+    Column("until (UTC)", below=True),
+    Column("question", gives=True, below=True),
+)
 _MOST_READ: Final = 1 << 20
 """Bytes of a signed answer that are looked at; one is a few hundred."""
+_MOST_NAMED: Final = 5
 _DIGITS: Final = re.compile(r"[0-9a-fA-F]{8,64}")
 
 
@@ -105,16 +113,16 @@ def show(stream: str, approval: str | None, url: str, as_json: bool) -> None:
     An APPROVAL that is over is shown with its answer: who, when and why.
     """
     from .app import runtime_codec
-    from .asking import closed
+    from .asking import on_record
 
     with reading(url) as log:
-        found = _open_ones(_client(log), stream, approval)
-        over = closed(log, runtime_codec(), stream, approval) if not found and approval is not None else None
-    if over is not None:
-        _tell_closed(over, as_json)
+        found, now = _open_ones(_client(log), stream, approval), log.clock()
+        over = on_record(log, runtime_codec(), stream) if not found else {}
+    if approval is not None and approval in over:
+        _tell_closed(over[approval], now, as_json)
         return
     if not found:
-        raise CouldNot(f"{stream} has no open approval{'' if approval is None else f' {approval!r}'}. See what there is: eventlog approvals list")
+        raise CouldNot(_none_open(stream, approval, list(over.values()), now))
     for each in found:
         if as_json:
             print_json(_as_object(each))
@@ -134,7 +142,22 @@ def _tell(asked: PendingApproval) -> None:
     say(f"  until     {moment(asked.expires_at)} UTC; after that it reads as denied")
 
 
-def _tell_closed(over: Closed, as_json: bool) -> None:
+def _none_open(stream: str, approval: str | None, over: list[Closed], now: int) -> str:
+    none = f"{one_line(stream)} has no open approval{'' if approval is None else f' {approval!r:.80}'}. "
+    if not over:
+        return none + "See what there is: eventlog approvals list"
+    shown = ", ".join(f"{one_line(each.asked.approval_id)} ({_became(each, now)})" for each in over[-_MOST_NAMED:])
+    more = "" if len(over) <= _MOST_NAMED else f", and {len(over) - _MOST_NAMED} before"
+    return none + f"No longer open: {shown}{more}. See one: eventlog approvals show {one_line(stream)} {one_line(over[-1].asked.approval_id)}"
+
+
+def _became(over: Closed, now: int) -> str:
+    if over.decided is not None:
+        return f"{'approved' if over.decided.approved else 'denied'} by {one_line(over.decided.by)}"
+    return f"expired at {moment(over.asked.expires_at)[:19]} UTC" if over.asked.expires_at <= now else "nobody waits for an answer"
+
+
+def _tell_closed(over: Closed, now: int, as_json: bool) -> None:
     decided = over.decided
     if as_json:
         said = {} if decided is None else {"approved": decided.approved, "by": decided.by, "reason": decided.reason, "decided_at": iso(over.decided_at)}
@@ -142,7 +165,8 @@ def _tell_closed(over: Closed, as_json: bool) -> None:
         return
     _tell(over.asked)
     if decided is None:
-        say("  answer    none; nobody waits for one any more")
+        none = f"it expired at {moment(over.asked.expires_at)} UTC and reads as denied" if over.asked.expires_at <= now else "nobody waits for one any more"
+        say(f"  answer    none; {none}")
         return
     because = f": {one_line(decided.reason, 2_000)}" if decided.reason else ""
     say(f"  answer    {'approved' if decided.approved else 'denied'} at {moment(over.decided_at)} UTC by {one_line(decided.by)}{because}")

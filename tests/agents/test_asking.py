@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from intentlog.agents import Client, facts
-from intentlog.agents.errors import ActivationCancelled, InputRefused, RequestRefused
+from intentlog.agents.errors import ActivationCancelled, AnotherQuestion, InputRefused, RequestRefused
 from tests.agents.world import Asked, Ctx, World
 
 Code = Callable[..., Any]
@@ -159,14 +159,18 @@ def test_an_answer_to_what_is_expired_unknown_or_nobodys_is_a_clear_error():
         (asked,) = client.pending_approvals()
         with pytest.raises(RequestRefused, match="has no open approval 'approval-9-9'"):
             client.approve("a", "k", "approval-9-9", by="ada")
+        with pytest.raises(RequestRefused, match="it was never asked"):
+            client.deny("a", "nobody", "approval-9-9", by="ada")
         world.clock.tick(3601)
         assert [] == client.pending_approvals()
-        with pytest.raises(RequestRefused, match="expired at"):
-            client.approve("a", "k", asked.approval_id, by="ada")
+        for digest in (b"", asked.digest, b"\0" * 32):
+            with pytest.raises(RequestRefused, match=r"expired at .* UTC and reads as denied"):
+                client.approve("a", "k", asked.approval_id, by="ada", digest=digest)
         world.run()
         assert [False, "", True] == handle.result(timeout=1)
-        with pytest.raises(RequestRefused, match="its activation is over"):
-            client.approve("a", "k", asked.approval_id, by="ada")
+        for digest in (b"", b"\0" * 32):
+            with pytest.raises(RequestRefused, match=r"expired at .* and reads as denied; its activation is over"):
+                client.approve("a", "k", asked.approval_id, by="ada", digest=digest)
     with world_of(races) as (world, client):
         client.send("a", "k", 1)
         world.run()
@@ -175,4 +179,31 @@ def test_an_answer_to_what_is_expired_unknown_or_nobodys_is_a_clear_error():
         world.run()
         assert [] == client.pending_approvals()
         with pytest.raises(RequestRefused, match="nobody waits"):
+            client.approve("a", "k", asked.approval_id, by="ada")
+
+
+def test_an_answer_that_comes_again_when_the_activation_is_over_changes_nothing_and_another_is_refused_by_name():
+    with world_of(asks) as (world, client):
+        client.send("a", "k", 42)
+        world.run()
+        (asked,) = client.pending_approvals()
+        client.approve("a", "k", asked.approval_id, by="ada", digest=asked.digest)
+        world.run()
+        before = world.log.last_position()
+        assert client.approve("a", "k", asked.approval_id, by="ada", digest=asked.digest).duplicate
+        with pytest.raises(AnotherQuestion, match="the digest of what is asked is"):
+            client.approve("a", "k", asked.approval_id, by="ada", digest=b"\0" * 32)
+        with pytest.raises(RequestRefused, match="was approved by ada already; the first answer is final"):
+            client.deny("a", "k", asked.approval_id, by="bob")
+        assert before == world.log.last_position()
+
+
+def test_a_question_whose_activation_was_cancelled_waits_for_nobody():
+    with world_of(asks) as (world, client):
+        client.send("a", "k", 42)
+        world.run()
+        (asked,) = client.pending_approvals()
+        client.cancel("a", "k", by="bob")
+        world.run()
+        with pytest.raises(RequestRefused, match="nobody waits for an answer any more, for its activation is over"):
             client.approve("a", "k", asked.approval_id, by="ada")

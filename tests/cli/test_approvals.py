@@ -107,9 +107,13 @@ def test_a_denial_needs_no_digest_and_heeds_one(desk):
 
 def test_after_its_deadline_a_question_stays_a_denial(desk):
     ask(ann=0)
-    done = answer("--digest", "0" * 64)
-    assert (3, []) == (done.exit_code, decisions())
-    assert "expired at" in done.stderr or "its activation is over" in done.stderr or "the digest of what is asked" in done.stderr
+    for then in (lambda: None, serve):
+        then()
+        for digest in ("0" * 64, call("approvals", "show", "desk-ann", "approval-0-0").stdout.partition("digest")[2].split()[0]):
+            done = answer("--digest", digest)
+            assert (3, [], True) == (done.exit_code, decisions(), "expired at" in done.stderr), done.stderr
+        assert (3, True) == ((done := call("approvals", "show", "desk-ann")).exit_code, "approval-0-0 (expired at" in done.stderr)
+        assert "answer    none; it expired at" in call("approvals", "show", "desk-ann", "approval-0-0").stdout
 
 
 def test_the_list_is_filtered_by_channel_agent_key_age_and_deadline(desk):
@@ -138,7 +142,9 @@ def test_what_is_over_is_shown_with_who_said_what_when_and_why(desk):
     assert (0, True, True) == (shown.exit_code, asked["digest"] in shown.stdout, "UTC by ada: known" in shown.stdout)
     told = json.loads(call("approvals", "show", "desk-ann", "approval-0-0", "--json").stdout)
     assert ((True, "ada", "known"), "Pay it?") == (tuple(told["decided"][each] for each in ("approved", "by", "reason")), told["question"])
-    assert [3, 3] == [call("approvals", "show", *words).exit_code for words in (("desk-ann",), ("desk-ann", "approval-7-7"))]
+    for words in (("desk-ann",), ("desk-ann", "approval-7-7")):
+        shown = call("approvals", "show", *words)
+        assert (3, True) == (shown.exit_code, "No longer open: approval-0-0 (approved by ada). See one: eventlog approvals show desk-ann" in shown.stderr)
     ask(bob=0)
     assert "answer    none" in call("approvals", "show", "desk-bob", "approval-0-0").stdout
 
