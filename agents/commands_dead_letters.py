@@ -25,12 +25,12 @@ UNDELIVERED: Final = "undelivered"
 _MOST_SHOWN: Final = 256
 """Bytes of something distrusted that a text shows; ``--json`` has them all."""
 _COLUMNS: Final = (
-    Column("stream", gives=True),
+    Column("stream", gives=True, whole=True),
     Column("seq", right=True),
-    Column("input id", gives=True),
-    Column("tries", right=True),
-    Column("since"),
-    Column("why", gives=True),
+    Column("input id", whole=True),
+    Column("tries", right=True, below=True),
+    Column("since", below=True),
+    Column("why", gives=True, below=True),
 )
 
 

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from .signing import KeyRing
 
 _COLUMNS: Final = (
-    Column("intent"),
+    Column("intent", whole=True),
     Column("stream", gives=True),
-    Column("tool", gives=True),
+    Column("tool", gives=True, below=True),
     Column("status"),
     Column("tries", right=True),
     Column("age", right=True),
-    Column("why", gives=True),
+    Column("why", gives=True, below=True),
 )
 
 

@@ -26,6 +26,11 @@ import click
 from .clock import MILLISECOND, SECOND, Micros, to_datetime
 
 ELLIPSIS: Final = "…"
+_MOST_TOLD: Final = 400
+_LEAST: Final = 8
+"""Cells that a column keeps that gives way."""
+_NARROW: Final = 80
+"""Columns of a terminal below which even an id may be cut."""
 NO_TIME: Final = "(no time)"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -195,8 +200,12 @@ class Column:
     title: str
     #: Numbers stand right.
     right: bool = False
-    #: The column that gives way when the terminal is narrow; several share the loss, ids should not be among them.
+    #: The column that gives way when the terminal is narrow; several share the loss.
     gives: bool = False
+    #: What somebody types again, as ids: not cut on a terminal of 80 columns, unless it gives and nothing else is left to.
+    whole: bool = False
+    #: Tells, and names nothing: stands on a line of its own below the row when the table would not fit, and is cut in a pipe, too.
+    below: bool = False
     style: Mapping[str, Any] = attrs.field(factory=dict)
 
 
@@ -204,22 +213,43 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header
     """Rows under each other; on a terminal no line is wider than it."""
     from rich.cells import cell_len
 
-    texts = [[one_line("" if cell is None else cell, 0 if not on_terminal() else 400) for cell in row] for row in rows]
+    # In a pipe, too, an error of pages is no line of a table.
+    most_of = [_MOST_TOLD if on_terminal() or column.below else 0 for column in columns]
+    texts = [[one_line("" if cell is None else cell, most_of[i]) for i, cell in enumerate(row)] for row in rows]
     titles = [column.title for column in columns] if header else ["" for _ in columns]
+    most = width()
     widths = [max([cell_len(titles[i]), *(cell_len(row[i]) for row in texts)]) for i in range(len(columns))]
-    over = sum(widths) + 2 * (len(widths) - 1) - width()
-    while over > 0 and (i := _widest(columns, widths)) is not None:
-        widths[i] -= 1
-        over -= 1
+    least = [min(size, _LEAST) if column.gives and not column.whole else size for column, size in zip(columns, widths, strict=True)]
+    under = [i for i, column in enumerate(columns) if column.below] if _length(least) > most else []
+    beside = [i for i in range(len(columns)) if i not in under]
+    shown = [columns[i] for i in beside]
+    widths = _fitted(shown, [widths[i] for i in beside], most)
     if header:
-        say(styled(_row(columns, widths, titles, plain=True), bold=True))
+        say(styled(_row(shown, widths, [titles[i] for i in beside], plain=True), bold=True))
     for row in texts:
-        say(_row(columns, widths, row))
+        say(_row(shown, widths, [row[i] for i in beside]))
+        if rest := "  ".join(f"{titles[i]} {row[i]}".strip() for i in under if row[i]):
+            say(cut(f"    {rest}", most))
 
 
-def _widest(columns: Sequence[Column], widths: list[int]) -> int | None:
-    giving = [i for i, column in enumerate(columns) if column.gives and widths[i] > 8]
-    return max(giving or [i for i in range(len(columns)) if widths[i] > 8], key=widths.__getitem__, default=None)
+def _length(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _fitted(columns: Sequence[Column], widths: Sequence[int], most: int) -> list[int]:
+    found, over = list(widths), _length(widths) - most
+    while over > 0 and (i := _widest(columns, found, most)) is not None:
+        found[i] -= 1
+        over -= 1
+    return found
+
+
+def _widest(columns: Sequence[Column], widths: Sequence[int], most: int) -> int | None:
+    """The column that gives way next."""
+    wide = [i for i, size in enumerate(widths) if size > _LEAST]
+    giving = [i for i in wide if columns[i].gives and not columns[i].whole]
+    giving = giving or [i for i in wide if not columns[i].whole] or [i for i in wide if columns[i].gives]
+    return max(giving or (wide if most < _NARROW else []), key=widths.__getitem__, default=None)
 
 
 def _row(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str], *, plain: bool = False) -> str:

@@ -39,7 +39,7 @@ def parked(name: str | None, version: int | None, retry: bool, url: str, app: st
     else:
         columns = (Column("view", gives=True), Column("stream", gives=True), Column("version", right=True), Column("position", right=True))
         rows = [(each.projection, each.stream, each.version, each.position, _id(event), moment(each.parked_at)[5:16], each.error) for each, event in found]
-        table((*columns, Column("event id"), Column("since"), Column("why", gives=True)), rows)
+        table((*columns, Column("event id", whole=True), Column("since", below=True), Column("why", gives=True, below=True)), rows)
     return OK
 
 

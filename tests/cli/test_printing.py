@@ -11,6 +11,9 @@ from decimal import Decimal
 import attrs
 import pytest
 
+from intentlog.agents.commands_approvals import _COLUMNS as QUESTIONS
+from intentlog.agents.commands_dead_letters import _COLUMNS as LETTERS
+from intentlog.agents.commands_intents import _COLUMNS as INTENTS
 from intentlog.eventlog import printing
 from intentlog.eventlog.printing import Column, length, moment, one_line, plain, table, to_json
 
@@ -90,6 +93,48 @@ def test_a_table_on_a_terminal_fits_and_keeps_its_ids(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert "accounts-acct-42  because of yyyyyyyyyy…" == lines[1]
     assert max(map(len, lines)) <= 40
+
+
+LONG = ("25ddf24b-d820-53e2-acac-e3a9906b9fd8", "accounts-acct-42", "charge_the_card", "DISTRUSTED", 12, "23 h 59 min", "because of " + "y" * 80)
+
+
+def test_an_id_is_whole_at_80_columns_and_what_tells_goes_below(capsys, monkeypatch):
+    monkeypatch.setattr(printing, "on_terminal", lambda: True)
+    monkeypatch.setattr(printing, "width", lambda: 80)
+    monkeypatch.setenv("NO_COLOR", "1")
+    table(INTENTS, [LONG])
+    head, row, below = capsys.readouterr().out.splitlines()
+    assert ["intent", "stream", "status", "tries", "age"] == head.split()
+    assert row.startswith("25ddf24b-d820-53e2-acac-e3a9906b9fd8  accou")
+    assert below.startswith("    tool charge_the_card  why because of yyy")
+    assert max(map(len, (head, row, below))) <= 80
+
+
+def test_a_table_that_fits_has_nothing_below(capsys, monkeypatch):
+    monkeypatch.setattr(printing, "on_terminal", lambda: True)
+    monkeypatch.setattr(printing, "width", lambda: 120)
+    monkeypatch.setenv("NO_COLOR", "1")
+    table(INTENTS, [LONG])
+    head, row = capsys.readouterr().out.splitlines()
+    assert (True, True) == ("why" in head, row.endswith("…"))
+    assert len(row) <= 120
+
+
+@pytest.mark.parametrize("columns", [INTENTS, LETTERS, QUESTIONS])
+def test_every_id_of_a_list_is_whole_at_80_columns(capsys, monkeypatch, columns):
+    monkeypatch.setattr(printing, "on_terminal", lambda: True)
+    monkeypatch.setattr(printing, "width", lambda: 80)
+    monkeypatch.setenv("NO_COLOR", "1")
+    ids = {"intent": LONG[0], "input id": f"intent {LONG[0]}", "stream": "accounts-k", "approval": "approval-117-30"}
+    table(columns, [[ids.get(each.title, "z" * 30 if each.gives else "z" * 8) for each in columns]])
+    told = capsys.readouterr().out
+    assert [] == [each.title for each in columns if each.whole and ids[each.title] not in told]
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_what_tells_is_cut_in_a_pipe_too(capsys):
+    table([Column("id"), Column("why", below=True)], [("i" * 500, "y" * 20_000)])
+    assert ["i" * 500, "y" * 399 + "…"] == capsys.readouterr().out.splitlines()[1].split()
 
 
 def test_colour_is_for_terminals_that_want_it(monkeypatch):
