@@ -118,6 +118,38 @@ def _read(raw: bytes) -> _Signed:
         raise NotAuthentic(f"it is no signed answer: {one_line(str(problem), 300)}") from problem
 
 
+def check_form(raw: bytes) -> None:
+    """Raise ``InputRefused`` for what is no signed answer by its form: for a door where a wrong file may be given.
+
+    Nothing of ``raw`` is repeated, since it may be a secret. An answer that is forged has its form.
+    """
+    why = _no_answer(raw)
+    if why:
+        raise InputRefused(f"it is {why}; a signed answer is a JSON object with {', '.join(_Signed.__struct_fields__)}")
+
+
+def _no_answer(raw: bytes) -> str:
+    if len(raw) > MOST_BYTES:
+        return f"longer than {MOST_BYTES:,} bytes"
+    try:
+        found: Any = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "no JSON, or not all of it" if raw.strip() else "empty"
+    if not isinstance(found, dict):
+        return "JSON, but no object"
+    fields = _Signed.__struct_fields__
+    missing = [name for name in fields if name not in found]
+    if missing:
+        return f"an object without {', '.join(missing)}"
+    if len(found) > len(fields):
+        return "an object with other fields as well"
+    try:
+        _read(raw)
+    except NotAuthentic:
+        return "an object whose fields are not of the types that they have in an answer"
+    return ""
+
+
 def _hex(text: str, what: str) -> bytes:
     try:
         return bytes.fromhex(text)

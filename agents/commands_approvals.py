@@ -271,17 +271,25 @@ def _print_answer(told: Answered, as_json: bool) -> None:
 def answer(signed: str, fresh_for: int, keys: KeyRing | None, url: str, as_json: bool) -> None:
     """Record an answer that was signed where it was given. What is not authentic is refused and kept as a dead letter.
 
+    What is no signed answer by its form, a wrong file for example, is refused and not kept.
+
     \b
     eventlog approvals answer --signed answer.json --signing-keys file:/etc/keys
     """
     from datetime import timedelta
 
-    from .approvals_answers import answer_signed
-    from .errors import RequestRefused
+    from .approvals_answers import answer_signed, check_form
+    from .errors import InputRefused, RequestRefused
 
     if keys is None:
         raise click.UsageError("A signed answer is verified with keys: give --signing-keys env:NAME or file:/path", click.get_current_context())
     raw = _read(signed)
+    try:
+        check_form(raw)
+    except InputRefused as problem:
+        raise CouldNot(
+            f"{'stdin' if signed == '-' else one_line(signed)} is no signed answer: {problem}. Nothing was written, and nothing of it is kept."
+        ) from None
     with writing(url, create=False) as log:
         try:
             told = answer_signed(log, raw, keys, fresh=timedelta(microseconds=fresh_for))

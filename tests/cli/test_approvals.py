@@ -213,6 +213,44 @@ def test_what_is_not_authentic_is_kept_shown_with_its_bytes_and_looked_at_again_
     assert 1 == call("verify", "--app", "questions:app").exit_code  # with the ring that it was not
 
 
+SECRETIVE = {
+    "the key ring": (f"may:{SECRET.hex()}\n".encode(), "no JSON"),
+    "nothing": (b"\n", "is empty"),
+    "JSON that was cut": (b'{"stream": "desk-ann", "appro', "no JSON"),
+    "bytes": (b"\xff\x00" + SECRET, "no JSON"),
+    "a string": (json.dumps(SECRET.hex()).encode(), "JSON, but no object"),
+    "credentials": (json.dumps({SECRET.hex(): SECRET.hex()}).encode(), "an object without stream, approval, digest"),
+    "nested too deep": (b"[" * 60_000, "no JSON"),
+    "far too long": (b"[" * 70_000, "longer than 65,536 bytes"),
+}
+
+
+@pytest.mark.parametrize("stdin", [False, True])
+@pytest.mark.parametrize("case", SECRETIVE)
+def test_what_is_no_signed_answer_is_refused_and_neither_kept_nor_repeated(desk, case, stdin):
+    raw, said = SECRETIVE[case]
+    (desk / "wrong").write_bytes(raw)
+    words = ("approvals", "answer", "--signed", "-" if stdin else "wrong", "--signing-keys", f"file:{desk}/keys")
+    done = call(*words, stdin=raw if stdin else None)
+    assert (3, True) == (done.exit_code, said in done.stderr), done.stderr
+    assert SECRET.hex() not in done.stdout + done.stderr
+    assert "No dead letters.\n" == call("dead-letters", "list").stdout
+
+
+@pytest.mark.parametrize("change", [{"more": SECRET.hex()}, {"approved": SECRET.hex()}])
+def test_an_answer_with_another_form_is_refused_at_the_door_and_one_with_other_contents_is_kept(desk, change):
+    ask(ann=1)
+    file = desk / signed(desk)
+    given = json.loads(file.read_bytes())
+    words = ("approvals", "answer", "--signed", "answer.json", "--signing-keys", f"file:{desk}/keys")
+    file.write_text(json.dumps(given | change))
+    done = call(*words)
+    assert (3, False, "No dead letters.\n") == (done.exit_code, SECRET.hex() in done.stderr, call("dead-letters", "list").stdout)
+    file.write_text(json.dumps(given | {"by": "eve"}))
+    assert (3, True) == ((done := call(*words)).exit_code, "It is kept" in done.stderr)
+    assert 1 == len(call("dead-letters", "list", "--status", "distrusted", "--json").stdout.splitlines())
+
+
 def test_an_answer_may_be_as_old_as_it_is_said(desk):
     ask(ann=1)
     words = ("approvals", "answer", "--signed", signed(desk, now=system_clock() - 3_000_000_000), "--signing-keys", f"file:{desk}/keys")
