@@ -1,10 +1,10 @@
 """Intents from a message bus, outcomes to it: the second engine of the effector (docs/effector.md).
 
 Modules by reason to change: ``protocol`` (what a bus must do), ``errors``, ``memory`` (the bus of one process), ``opening`` (URLs); ``wire``
-(what a message holds); ``window``, ``lane`` and ``engine`` (which message is next, partition by partition), ``taking``, ``executing``, ``calling``,
-``postponing`` and ``publishing`` (one message through its phases), ``holding`` (leases), ``outlets`` (where messages leave), ``means``
-(what they all work with), ``on_bus`` (a replica's ground). Names are loaded when they are first asked for, and client libraries when
-a URL asks for them.
+(what a message holds), ``damage`` (whether it holds what was staged); ``window``, ``lane`` and ``engine`` (which message is next, partition by
+partition), ``taking``, ``executing``, ``calling``, ``postponing`` and ``publishing`` (one message through its phases), ``holding`` (leases),
+``outlets`` (where messages leave), ``means`` (what they all work with), ``on_bus`` (a replica's ground). Names are loaded when they are first
+asked for, and client libraries when a URL asks for them.
 """
 
 from __future__ import annotations

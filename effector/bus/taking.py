@@ -11,6 +11,7 @@ from ..dedup.errors import StaleToken, StoreUnavailable
 from ..dedup.store import Busy, Done
 from ..outbox import Pending
 from . import wire
+from .damage import damage
 from .errors import BadMessage, BusUnavailable, MessageTooLarge
 from .executing import BUSY, Executing
 from .means import Means
@@ -44,6 +45,9 @@ class Taking:
         objection = self._verify(found)
         if objection is not None:
             return await self._distrust(entry, found, objection)
+        damaged = damage(m.codec, entry.message, found)
+        if damaged is not None:  # like one that cannot be read, it drives nothing: what it was will be delivered, or is published again
+            return await self._publishing.set_aside(entry, BadMessage.__name__, f"it is damaged: {damaged}. Publish it again from where it came")
         if isinstance(found, Question):
             return await self._ask(entry, found)
         return await self._executing(entry, found, leaving)

@@ -2,7 +2,8 @@
 
 The value is canonical MessagePack (the codec's) of an ``Envelope``; the message's key is the stream. Payload, schema and signature
 are those of the log, so an intent is signed once, wherever it travels, and an outcome's payload can be appended as it is.
-The header ``type`` repeats the event type for whoever routes; nothing here reads it.
+The header ``type`` repeats the event type for whoever routes; nothing here reads it. The header ``sha256`` is of the value: it
+shows what was damaged on the way (``damage``), and it is no signature.
 """
 
 from __future__ import annotations
@@ -202,7 +203,8 @@ def as_it_came(message: Message) -> Outgoing:
 
 
 def _outgoing(codec: Codec, envelope: Envelope) -> Outgoing:
-    return Outgoing(envelope.stream, codec.encode_value(envelope, Envelope), headers_of(type=envelope.type))
+    value = codec.encode_value(envelope, Envelope)
+    return Outgoing(envelope.stream, value, headers_of(type=envelope.type, sha256=hashlib.sha256(value).hexdigest()))
 
 
 def _refuse_newer(codec: Codec, value: bytes) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from intentlog.agents import facts
 from intentlog.agents.app import runtime_codec
 from intentlog.effector.bus import Outgoing, wire
 from intentlog.effector.dedup import open_dedup
 from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.events import StoredEvent
+from tests.effector.bus.scene import intent
 from tests.effector.service.replicas import TOOLS, Replica
 from tests.house.tree import ROOT
 from tests.services.bus import BusServer, TcpBus
@@ -53,11 +53,11 @@ class World:
 
     def message(self, key: str, tool: str = "work", ttl: int = 3600 * SECOND, **args: Any) -> tuple[str, Outgoing]:
         """One intent's id and its message."""
-        intent_id, stream = str(uuid.uuid4()), f"a-{key}"
-        fact = facts.IntentStaged(intent_id, 0, 0, tool, args or {"name": key}, b"", system_clock() + ttl)
+        stream = f"a-{key}"
+        fact = intent(stream, tool, args or {"name": key}, system_clock() + ttl)
         name, schema, payload = CODEC.encode(fact)
         event = StoredEvent(1, stream, 0, uuid.uuid4().bytes, name, schema, payload, system_clock(), b"c" * 16, None)
-        return intent_id, wire.encode_intent(CODEC, event)
+        return fact.intent_id, wire.encode_intent(CODEC, event)
 
     def stage(self, key: str, tool: str = "work", ttl: int = 3600 * SECOND, **args: Any) -> str:
         """One intent on the bus; its id."""

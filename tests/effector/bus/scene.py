@@ -14,6 +14,7 @@ from typing import Any
 
 from intentlog.agents import IntentInfo, ToolSet, facts, tool
 from intentlog.agents.app import runtime_codec
+from intentlog.agents.intents import content_digest, intent_id_for, keyed_intent_id
 from intentlog.agents.signing import KeyRing
 from intentlog.agents.tool_policies import Retryable
 from intentlog.effector.bus import BusUnavailable, MemoryBroker, MemoryBus, Message, Outgoing, wire
@@ -37,11 +38,25 @@ def encoded(fact: Any, stream: str, keys: KeyRing | None = None) -> Outgoing:
     return wire.encode_intent(CODEC, event, keys.sign_intent(stream, schema, payload) if keys is not None else None)
 
 
-def staged(key: str = "k", tool: str = "work", ttl: int = HOUR, *, intent_id: str = "", keys: KeyRing | None = None, **args: Any) -> tuple[str, Outgoing]:
-    """An intent's id and its message."""
-    name = intent_id or str(uuid.uuid4())
-    fact = facts.IntentStaged(name, 0, 0, tool, args or {"name": "x"}, b"", system_clock() + ttl if ttl else 0)
-    return name, encoded(fact, f"a-{key}", keys)
+def intent(stream: str, tool: str, args: dict[str, Any], expires_at: int, seq: int = -1, step: int = 0, key: str = "") -> facts.IntentStaged:
+    """An intent as a turn stages it; of a turn that no other intent is of, unless it is said which."""
+    seq = uuid.uuid4().int >> 80 if seq < 0 else seq
+    digest = content_digest(tool, CODEC.encode_value(args, dict[str, Any]))
+    intent_id = keyed_intent_id(stream, tool, key) if key else intent_id_for(stream, seq, step)
+    return facts.IntentStaged(intent_id, seq, step, tool, args, digest, expires_at, key)
+
+
+def question(text: str = "Pay?", details: dict[str, Any] | None = None, ttl: int = MINUTE, seq: int = 0) -> facts.ApprovalRequested:
+    """A question as a turn asks it."""
+    said = {"question": text, "channel": "support", "details": details or {}}
+    digest = content_digest("approval", CODEC.encode_value(said, dict[str, Any]))
+    return facts.ApprovalRequested(f"approval-{seq}-0", seq, 0, text, "support", details or {}, digest, system_clock() + ttl)
+
+
+def staged(key: str = "k", tool: str = "work", ttl: int = HOUR, *, named: str = "", keys: KeyRing | None = None, **args: Any) -> tuple[str, Outgoing]:
+    """An intent's id and its message; ``named``: its business key."""
+    fact = intent(f"a-{key}", tool, args or {"name": "x"}, system_clock() + ttl if ttl else 0, key=named)
+    return fact.intent_id, encoded(fact, f"a-{key}", keys)
 
 
 class Moody(MemoryStore):

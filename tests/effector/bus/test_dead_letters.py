@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import attrs
 import pytest
@@ -11,7 +12,7 @@ from intentlog.agents import facts
 from intentlog.agents.signing import KeyRing, Verifier
 from intentlog.effector.bus import MemoryBroker, MessageTooLarge, Outgoing, wire
 from intentlog.eventlog.clock import SECOND, system_clock
-from tests.effector.bus.scene import CODEC, Scene, encoded, staged, until
+from tests.effector.bus.scene import CODEC, HOUR, Scene, encoded, intent, question, staged, until
 from tests.effector.bus.test_wire import BAD, NEWER
 
 KEYS = KeyRing({"may": b"m" * 32})
@@ -83,7 +84,7 @@ def altered() -> Outgoing:
 
 
 def unsigned_question() -> Outgoing:
-    return encoded(facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() + 60 * SECOND), "a-k")
+    return encoded(question(), "a-k")
 
 
 UNTRUE = {
@@ -125,14 +126,66 @@ def test_permissive_takes_what_is_unsigned_and_refuses_what_is_forged(scene: Sce
 
 
 def test_another_intent_under_an_id_that_has_its_outcome_gets_nobody_elses_answer(scene: Scene):
-    name, message = staged("k", name="first")
+    name, message = staged("k", named="order 7", name="first")
     scene.publish(message)
-    _, other = staged("k", intent_id=name, name="second")
-    _, stranger = staged("thief", intent_id=name, name="third")
-    scene.publish(other, stranger)
+    same, other = staged("k", named="order 7", name="second")
+    scene.publish(other)
     scene.serve()
-    assert (["first"], {name: "OK"}, 1) == (scene.begun, scene.statuses(), len(scene.results()))
-    assert [b"IntentConflict"] * 2 == [each.headers["dead-letter-kind"] for each in scene.dead()]
+    assert (["first"], {name: "OK"}, 1, name) == (scene.begun, scene.statuses(), len(scene.results()), same)
+    assert [b"IntentConflict"] == [each.headers["dead-letter-kind"] for each in scene.dead()]
+
+
+ONE = intent("a-k", "work", {"name": "x"}, system_clock() + HOUR, seq=3, step=5)
+KEYED = intent("a-k", "work", {"name": "x"}, system_clock() + HOUR, seq=3, step=5, key="order 7")
+ASKED = question(details={"cents": 1}, ttl=HOUR)
+DAMAGED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "an argument": (ONE, {"args": {"name": "y"}}),
+    "the tool": (ONE, {"tool": "push"}),
+    "the digest": (ONE, {"digest": b"d" * 32}),
+    "no digest": (ONE, {"digest": b""}),
+    "the id": (ONE, {"intent_id": ONE.intent_id[:-1] + "x"}),
+    "the turn": (ONE, {"seq": 4}),
+    "the step": (ONE, {"step": 6}),
+    "the business key": (KEYED, {"key": "order 8"}),
+    "a business key out of nowhere": (ONE, {"key": "order 7"}),
+    "no business key": (KEYED, {"key": ""}),
+    "what is asked": (ASKED, {"details": {"cents": 2}}),
+    "the id of a question": (ASKED, {"approval_id": "approval-0-1"}),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_intent_is_a_dead_letter_with_its_raw_bytes_and_the_genuine_one_is_carried_out(scene: Scene, case: str):
+    genuine, changes = DAMAGED[case]
+    bad, good = encoded(attrs.evolve(genuine, **changes), "a-k"), encoded(genuine, "a-k")
+    scene.publish(bad, good)
+    scene.serve()
+    (letter,) = scene.dead()
+    assert (bad.key, bad.value, b"BadMessage") == (letter.key, letter.value, letter.headers["dead-letter-kind"])
+    assert b"it is damaged: its " in letter.headers["dead-letter-reason"]
+    if isinstance(genuine, facts.IntentStaged):
+        assert (["x"], {genuine.intent_id: "OK"}) == (scene.begun, scene.statuses())
+    else:
+        assert [good.value] == [each.value for each in scene.broker.messages("approvals")]
+
+
+def test_whichever_bit_of_a_message_flips_it_drives_nothing(scene: Scene):
+    """Deadline, event id, schema and correlation too: the header is of all bytes."""
+    genuine = encoded(ONE, "a-k")
+    for place in range(len(genuine.value)):
+        value = bytearray(genuine.value)
+        value[place] ^= 1 << place % 8
+        scene.publish(attrs.evolve(genuine, value=bytes(value)))
+    scene.publish(genuine)
+    scene.serve()
+    assert (["x"], {ONE.intent_id: "OK"}, len(genuine.value)) == (scene.begun, scene.statuses(), len(scene.dead()))
+
+
+def test_a_message_without_the_header_is_an_intent_when_all_of_it_fits(scene: Scene):
+    scene.publish(attrs.evolve(encoded(ONE, "a-k"), headers={}))
+    scene.publish(attrs.evolve(encoded(KEYED, "a-k"), headers={}))
+    scene.serve()
+    assert ({ONE.intent_id: "OK", KEYED.intent_id: "OK"}, []) == (scene.statuses(), scene.dead())
 
 
 def test_outcomes_are_signed_where_there_are_keys(scene: Scene):

@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from intentlog.agents import facts
 from intentlog.agents.signing import KeyRing, Verifier
 from intentlog.eventlog.clock import system_clock
-from tests.effector.bus.scene import MINUTE, Scene, encoded, until
+from tests.effector.bus.scene import Scene, encoded, question, until
 
 
 @pytest.fixture
@@ -18,17 +17,17 @@ def scene() -> Scene:
 
 
 def test_a_question_is_published_as_it_came_and_once(scene: Scene):
-    asked = facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {"cents": 1}, b"d" * 32, system_clock() + MINUTE)
+    asked = question(details={"cents": 1})
     message = encoded(asked, "a-k")
     scene.publish(message, message, message)
     scene.serve()
     (published,) = scene.broker.messages("approvals")
     assert (message.key, message.value, message.headers) == (published.key, published.value, published.headers)
-    assert ([], [], "ASKED") == (scene.results(), scene.begun, scene.store.look("q-1", now=system_clock()).status)  # type: ignore[union-attr]
+    assert ([], [], "ASKED") == (scene.results(), scene.begun, scene.store.look("approval-0-0", now=system_clock()).status)  # type: ignore[union-attr]
 
 
 def test_a_question_past_its_deadline_is_asked_of_nobody(scene: Scene):
-    scene.publish(encoded(facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() - 1), "a-k"))
+    scene.publish(encoded(question(ttl=-1), "a-k"))
     scene.serve()
     assert ([], [], []) == (scene.broker.messages("approvals"), scene.results(), scene.dead())
 
@@ -36,7 +35,7 @@ def test_a_question_past_its_deadline_is_asked_of_nobody(scene: Scene):
 def test_while_nobody_takes_questions_they_wait_and_nothing_else_does(scene: Scene):
     scene.partitions = 1
     scene.down.add("approvals")
-    scene.publish(encoded(facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() + MINUTE), "a-k"))
+    scene.publish(encoded(question(), "a-k"))
     scene.stage("other")
 
     async def run() -> None:
@@ -52,14 +51,14 @@ def test_while_nobody_takes_questions_they_wait_and_nothing_else_does(scene: Sce
 
 def test_a_signed_question_is_asked_where_signatures_are_required(scene: Scene):
     keys = KeyRing({"may": b"m" * 32})
-    asked = facts.ApprovalRequested("q-1", 0, 0, "Pay?", "support", {}, b"d" * 32, system_clock() + MINUTE)
+    asked = question()
     scene.publish(encoded(asked, "a-k", keys))
     scene.serve(scene.effector(verifier=Verifier("require", keys)))
     assert (1, []) == (len(scene.broker.messages("approvals")), scene.dead())
 
 
 def test_a_question_that_its_sink_does_not_take_is_a_dead_letter_and_its_key_goes_on(scene: Scene):
-    asked = facts.ApprovalRequested("q-1", 0, 0, "Pay?" * 1000, "support", {}, b"d" * 32, system_clock() + MINUTE)
+    asked = question("Pay?" * 1000)
     scene.publish(encoded(asked, "a-k"))
     name = scene.stage("k")
     scene.broker.most_bytes = 3_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 
 import attrs
@@ -49,7 +50,8 @@ def test_equal_intents_are_equal_bytes_and_the_key_is_the_stream():
     name, schema, payload = CODEC.encode(fact)
     event = StoredEvent(11, "a-k", 2, b"e" * 16, name, schema, payload, 99, None, None)
     first, second = (wire.encode_intent(CODEC, event) for _ in range(2))
-    assert (first, "a-k", {"type": b"intent.staged"}) == (second, first.key, first.headers)
+    digest = hashlib.sha256(first.value).hexdigest().encode()
+    assert (first, "a-k", {"type": b"intent.staged", "sha256": digest}) == (second, first.key, first.headers)
 
 
 def test_an_unsigned_intent_has_no_signature():

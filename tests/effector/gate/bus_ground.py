@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from intentlog.agents import facts
+from intentlog.agents.intents import content_digest
 from intentlog.effector.bus import wire
 from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.events import StoredEvent
@@ -88,6 +89,7 @@ class BusGround:
 
 
 def _stored(intent: Intent, until: int) -> StoredEvent:
-    fact: Any = facts.IntentStaged(intent.id, 0, intent.place, intent.tool, intent.args, b"", until)
+    digest = content_digest(intent.tool, CODEC.encode_value(intent.args, dict[str, Any]))
+    fact: Any = facts.IntentStaged(intent.id, intent.turn, intent.place, intent.tool, intent.args, digest, until)
     name, schema, payload = CODEC.encode(fact)
     return StoredEvent(1, f"a-{intent.key}", intent.place, uuid.uuid4().bytes, name, schema, payload, system_clock(), b"c" * 16, None)

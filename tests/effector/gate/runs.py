@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from intentlog.agents.intents import intent_id_for
 from intentlog.effector.demo.servers import Ledger as Provider
 from intentlog.effector.demo.servers import servers
 from tests.effector.gate.child import ForkedReplica
@@ -28,11 +29,16 @@ PAUSE = 0.05
 class Intent:
     """What was staged."""
 
-    id: str
+    #: The same of all intents of a run, and of no other run.
+    turn: int
     key: str
     #: Which of its key's it is, from 0.
     place: int
     tool: str
+
+    @property
+    def id(self) -> str:
+        return intent_id_for(f"a-{self.key}", self.turn, self.place)
 
     @property
     def args(self) -> dict[str, Any]:
@@ -239,7 +245,8 @@ class Run:
 
 def intents_of(plan: Plan) -> list[Intent]:
     """What a plan has carried out; the first of every key, then the second of every key, and so on."""
-    found = [Intent(str(uuid.uuid4()), f"k{key}", place, tool) for key, tools in enumerate(plan.tools) for place, tool in enumerate(tools)]
+    turn = uuid.uuid4().int >> 80
+    found = [Intent(turn, f"k{key}", place, tool) for key, tools in enumerate(plan.tools) for place, tool in enumerate(tools)]
     return sorted(found, key=lambda each: each.place)
 
 
