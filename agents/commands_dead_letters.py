@@ -143,19 +143,20 @@ def _as_object(letter: AnyLetter) -> dict[str, Any]:
 @dead_letters.command()
 @stream_argument
 @click.option("--seq", metavar="N", type=click.IntRange(0, MOST), help="Which input, or which distrusted answer, when there are several.")
-@click.option("--intent", metavar="INTENT", help="Which distrusted intent.")
+@click.option("--intent", metavar="INTENT", help="Which distrusted intent: its id, or six characters or more that it begins with.")
 @log_option
 @json_option
 def show(stream: str, seq: int | None, intent: str | None, url: str, as_json: bool) -> None:
     """Show one: what it is, why it is here, its raw bytes where nobody vouches for it, and what can be done."""
+    from .abbreviations import intent_named
     from .dead_letters import ParkedInput, letters_of, opened
-    from .errors import InputRefused
+    from .errors import InputRefused, RequestRefused
 
     with reading(url) as log:
         try:
-            letter = letters_of(log, stream, seq, intent)
+            letter = letters_of(log, stream, seq, None if intent is None else intent_named(log, intent, stream))
             found = opened(log, stream, seq) if isinstance(letter, ParkedInput) else None
-        except InputRefused as problem:
+        except (InputRefused, RequestRefused) as problem:
             raise CouldNot(str(problem)) from problem
     if as_json:
         more = {} if found is None else {"received_at": iso(found.received_at), "type": found.type, "payload": found.payload, "failures": _tries(found)}
@@ -304,6 +305,7 @@ def _needed(keys: KeyRing | None, what: str) -> KeyRing:
 
 
 def _vouch(log: Any, stream: str, intent: str, approval: str, by: str, reason: str, keys: KeyRing | None) -> tuple[list[str], dict[str, Any]]:
+    from .abbreviations import intent_named
     from .app import runtime_codec
     from .asking import closed
     from .dead_letters import redrive_approval
@@ -316,6 +318,7 @@ def _vouch(log: Any, stream: str, intent: str, approval: str, by: str, reason: s
     ring = _needed(keys, "To vouch for something")
     if not reason.strip():
         raise click.UsageError("To vouch for something is to answer for it: say why, with --reason.", click.get_current_context())
+    intent = intent_named(log, intent, stream) if intent else ""
     shown = {"stream": stream, **({"intent": intent} if intent else {"approval": approval}), "key_id": ring.signing_id}
     if approval or standing(log, intent, stream).settled is not None:
         duplicate = vouch(log, stream, ring, intent_id=intent, approval_id=approval, by=by)

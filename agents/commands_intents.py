@@ -103,7 +103,7 @@ def _as_object(found: Standing) -> dict[str, Any]:
 
 
 def _named_options(command: Any) -> Any:
-    """``INTENT`` and where to look for it."""
+    """``INTENT``, its id or how that begins, and where to look for it."""
     text = "Where it is; spares a look through the whole log."
     return click.argument("intent", metavar="INTENT")(click.option("--stream", metavar="STREAM", help=text)(command))
 
@@ -113,13 +113,17 @@ def _named_options(command: Any) -> Any:
 @log_option
 @json_option
 def show(intent: str, stream: str | None, url: str, as_json: bool) -> None:
-    """Show one with its arguments, how it stands, and what can be done."""
+    """Show one with its arguments, how it stands, and what can be done.
+
+    INTENT is its id, or how that begins: six characters or more, if no other one begins with them.
+    """
+    from .abbreviations import intent_named
     from .errors import RequestRefused
     from .operating import standing
 
     with reading(url) as log:
         try:
-            found = standing(log, intent, stream)
+            found = standing(log, intent_named(log, intent, stream), stream)
         except RequestRefused as problem:
             raise CouldNot(str(problem)) from problem
     if as_json:
@@ -172,7 +176,7 @@ def _what_can_be_done(found: Standing) -> list[str]:
         f"To vouch for it: eventlog dead-letters redrive {one_line(found.stream)} --intent {intent_id}",
         "POSTPONED": f"To have it tried now: eventlog intents retry {intent_id}",
     }
-    said = f"When you know how it ended: eventlog intents settle {intent_id} OK|ERROR"
+    said = f"When you know how it ended: eventlog intents settle {intent_id} OK JSON, or ERROR"
     return [*([lines[found.status]] if found.status in lines else []), said]
 
 
@@ -195,12 +199,14 @@ def _changing(command: Any) -> Any:
     return command
 
 
-def _change(url: str, as_json: bool, done: str, change: Callable[[Any], Changed]) -> None:
+def _change(url: str, as_json: bool, done: str, intent: str, stream: str | None, change: Callable[[Any, str], Changed]) -> None:
+    """``change``: given the log and the whole id."""
+    from .abbreviations import intent_named
     from .errors import InputRefused, RequestRefused
 
     with writing(url, create=False) as log:
         try:
-            made = change(log)
+            made = change(log, intent_named(log, intent, stream))
         except (InputRefused, RequestRefused) as problem:
             raise CouldNot(str(problem)) from problem
     found = made.intent
@@ -216,10 +222,10 @@ def _change(url: str, as_json: bool, done: str, change: Callable[[Any], Changed]
 @_named_options
 @_changing
 def retry(intent: str, stream: str | None, by: str | None, reason: str, patience: float, url: str, as_json: bool) -> None:
-    """Have a postponed intent tried now instead of later."""
+    """Have a postponed intent tried now instead of later. INTENT as for `show`."""
     from .operating import retry as put_forward
 
-    _change(url, as_json, "is due now", lambda log: put_forward(log, intent, by=who(by), reason=reason, stream=stream, patience=patience))
+    _change(url, as_json, "is due now", intent, stream, lambda log, whole: put_forward(log, whole, by=who(by), reason=reason, stream=stream, patience=patience))
 
 
 _signing = keys_option("Sign the outcome, for workers that insist on it:")
@@ -230,10 +236,11 @@ _signing = keys_option("Sign the outcome, for workers that insist on it:")
 @_changing
 @_signing
 def cancel(intent: str, stream: str | None, by: str | None, reason: str, patience: float, keys: KeyRing | None, url: str, as_json: bool) -> None:
-    """Take back an intent that nobody has attempted."""
+    """Take back an intent that nobody has attempted. INTENT as for `show`."""
     from .operating import cancel as take_back
 
-    _change(url, as_json, "is CANCELLED", lambda log: take_back(log, intent, by=who(by), reason=reason, stream=stream, patience=patience, keys=keys))
+    named: dict[str, Any] = {"by": who(by), "reason": reason, "stream": stream, "patience": patience, "keys": keys}
+    _change(url, as_json, "is CANCELLED", intent, stream, lambda log, whole: take_back(log, whole, **named))
 
 
 @intents.command()
@@ -254,16 +261,20 @@ def settle(
     url: str,
     as_json: bool,
 ) -> None:
-    """Say how an intent ended: an open one, or one that was reported UNKNOWN.
+    """Say how an intent ended: an open one, or one that was reported UNKNOWN. INTENT as for `show`.
+
+    OK needs what the tool returned, as JSON: null for one that returns nothing. It is final.
 
     \b
     eventlog intents settle 25ddf24b-d820-53e2-acac-e3a9906b9fd8 OK '"re_91"' --reason "seen in their dashboard"
     """
     from .operating import settle as say_how
 
+    if status.upper() == "OK" and value is None:
+        raise click.UsageError("OK is final, and the agent goes on with what its tool returned: give that, as JSON. For a tool that returns nothing: OK null")
     try:
         given = None if value is None else json.loads(value)
     except ValueError as problem:
         raise click.UsageError(f"The value is no JSON: {problem}: {value!r:.80}. Text needs its JSON quotes: '\"re_91\"'.") from problem
     named: dict[str, Any] = {"by": who(by), "reason": reason, "stream": stream, "patience": patience, "keys": keys}
-    _change(url, as_json, f"is {status}", lambda log: say_how(log, intent, status, given, **named))
+    _change(url, as_json, f"is {status}", intent, stream, lambda log, whole: say_how(log, whole, status, given, **named))

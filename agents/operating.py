@@ -216,7 +216,7 @@ def _why_no_retry(found: Standing) -> str:
     if status == UNKNOWN:
         return (
             f"intent {intent_id} was reported UNKNOWN, and its agent may have acted on that. Find out whether it happened and say so: "
-            f"eventlog intents settle {intent_id} OK|ERROR. The agent hears of it, and acts again if it still wants to."
+            f"eventlog intents settle {intent_id} OK JSON, or ERROR. The agent hears of it, and acts again if it still wants to."
         )
     return f"intent {intent_id} is settled {status}; the first outcome is final."
 
@@ -238,7 +238,7 @@ def cancel(
         if found.attempts:
             raise RequestRefused(
                 f"{found.stream}: attempt {found.attempts} of intent {intent_id} was begun, so it cannot be taken back. Nothing was written. "
-                f"If you know how it ended: eventlog intents settle {intent_id} OK|ERROR"
+                f"If you know how it ended: eventlog intents settle {intent_id} OK JSON, or ERROR"
             )
         return _append(log, claim, found, done, settlement_event_id(intent_id, 0), keys)
 

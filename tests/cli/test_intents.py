@@ -10,6 +10,7 @@ import pytest
 from intentlog.agents import facts
 from intentlog.agents.app import runtime_codec
 from intentlog.agents.intents import attempt_event_id, settlement_event_id
+from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
 from tests.cli.conftest import call
@@ -149,3 +150,36 @@ def test_an_outcome_that_cannot_be_is_a_mistake_in_the_command(orders, words):
 def test_an_error_has_no_value(orders):
     told = call("intents", "settle", name(), "ERROR", "5")
     assert (3, True) == (told.exit_code, "An ERROR has no value" in told.stderr)
+
+
+def test_ok_needs_what_the_tool_returned_and_nothing_is_said_as_null(orders):
+    told = call("intents", "settle", name(), "OK")
+    assert (2, True) == (told.exit_code, "For a tool that returns nothing: OK null" in told.stderr)
+    assert "STAGED" == the_intent()["status"]
+    assert 0 == call("intents", "settle", name(), "OK", "null").exit_code
+    assert ("OK", None) == (the_intent()["status"], the_intent()["value"])
+
+
+@pytest.mark.parametrize("words", [["show"], ["cancel"], ["settle", "OK", "1"], ["retry"]])
+@pytest.mark.parametrize("stream", [[], ["--stream", "orders-ann"]])
+def test_six_characters_of_an_id_are_enough(orders, words, stream):
+    whole = name()
+    verb, *rest = words
+    told = call("intents", verb, whole[:6], *rest, *stream)
+    assert (3 if verb == "retry" else 0, True) == (told.exit_code, whole in told.stdout + told.stderr)
+    for given in (whole[:5], whole[:6] + "!"):
+        told = call("intents", verb, given, *rest, *stream)
+        assert (3, True) == (told.exit_code, f"no intent {given!r}" in told.stderr)
+
+
+def test_the_beginning_of_several_ids_names_none_of_them(shop):
+    log, new_id = open_log("sqlite:///eventlog.db", create=False), id_maker()
+    for stream, intent in (("orders-a", "abcdef-1"), ("orders-b", "abcdef-2"), ("orders-b", "abcdef-20"), ("orders-b", "abcdef")):
+        log.append(stream, [CODEC.stage(facts.IntentStaged(intent, 0, 0, "pay", {}, b"d", log.clock() + 10**10), event_id=new_id())], ANY)
+    log.close()
+    told = call("intents", "cancel", "abcdef-")
+    named = "3 intents begin with 'abcdef-': abcdef-1 of orders-a, abcdef-2 of orders-b, abcdef-20 of orders-b."
+    assert (3, True) == (told.exit_code, named in told.stderr)
+    assert 0 == call("intents", "cancel", "abcdef-", "--stream", "orders-a").exit_code
+    for whole in ("abcdef", "abcdef-2"):  # which other ids begin with
+        assert f"{whole} is CANCELLED" in call("intents", "cancel", whole).stdout
