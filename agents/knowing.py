@@ -25,7 +25,7 @@ def known_state(log: EventLog, stream: str, app: App) -> StreamState:
     folder = Folder(app.definitions[agent.name])
     state = folder.restore(stream, log.snapshots.load([stream]).get(stream))
     for rows in log.rows(stream, after=state.version):
-        state = folder.fold(state, rows)
+        state = folder.fold_next(state, rows)
     return state
 
 

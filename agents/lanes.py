@@ -108,7 +108,7 @@ class Lane:
 
     def _load(self, stream: str) -> Any:
         state = self._folder.restore(stream, self._log.snapshots.load([stream]).get(stream))
-        return self._folder.fold(state, self._log.rows_of({stream: state.version}).get(stream, []))
+        return self._folder.fold_next(state, self._log.rows_of({stream: state.version}).get(stream, []))
 
     def cancel(self) -> None:
         """End the plan at once if it waits for a provider or a tool, else when its commit is back."""

@@ -67,6 +67,12 @@ class Folder:
         """The state of a stream in which nothing has happened."""
         return StreamState(stream, RunState(while_suspended=self._definitions.agent.while_suspended), self._state() if self._state else None)
 
+    def fold_next(self, into: StreamState, rows: Sequence[Row]) -> StreamState:
+        """``fold`` of what a log has next. Versions are contiguous (S-1.3): a state folded over a hole would be wrong and say nothing of it."""
+        if rows and (rows[0][0] != into.version + 1 or rows[-1][0] - into.version != len(rows)):
+            raise _hole(into, rows)
+        return self.fold(into, rows)
+
     def fold(self, into: StreamState, rows: Iterable[Row]) -> StreamState:
         """Take ``rows`` in, in order. Raises ``Undecodable`` or ``ImpossibleHistory`` naming stream and version."""
         table, state, version = self._table, into.state, into.version
@@ -145,3 +151,9 @@ class Folder:
             return StreamState(stream, run, state, snapshot.version, snapshot.version, bases)
         except (LogError, KeyError):
             return self.empty(stream)
+
+
+def _hole(into: StreamState, rows: Sequence[Row]) -> ImpossibleHistory:
+    version, wanted = next((row[0], wanted) for wanted, row in enumerate(rows, into.version + 1) if row[0] != wanted)
+    found = f"version {version} is there twice" if version < wanted else f"version {wanted} is missing: {version} stands in its place"
+    return ImpossibleHistory(f"{into.stream} {found}. Events were changed behind the log's back: see eventlog verify, and restore them from a backup.")

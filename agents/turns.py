@@ -86,7 +86,7 @@ class Turns:
     def folded(self, state: StreamState, rows: Sequence[Row]) -> StreamState | LogError | ImpossibleHistory:
         """``state`` with ``rows`` taken in, or why it cannot be."""
         try:
-            return self.folders[state.stream.split("-", 1)[0]].fold(state, rows)
+            return self.folders[state.stream.split("-", 1)[0]].fold_next(state, rows)
         except (Undecodable, ImpossibleHistory) as problem:
             return problem
 

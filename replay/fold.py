@@ -125,7 +125,7 @@ def state_at(log: EventLog, app: App, stream: str, at: At | int | None = None) -
     upto = version_at(log, stream, at)
     state = folder.empty(stream)
     for rows in log.rows(stream, upto=upto):
-        folder.fold(state, rows)
+        folder.fold_next(state, rows)
     return state
 
 

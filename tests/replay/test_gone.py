@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
+from intentlog.agents.errors import ImpossibleHistory
 from intentlog.agents.listing import listed
 from intentlog.agents.stats import stats
 from intentlog.eventlog.cli import group
@@ -77,3 +78,12 @@ def test_the_commands_say_so(gone):
     for words in (("streams",), ("stats",), ("tail",), ("dead-letters", "list"), ("intents", "list")):
         assert 0 == call(gone, *words).exit_code, words
     assert "1970" not in call(gone, "streams").stdout
+
+
+def test_no_state_is_folded_over_a_hole_and_no_turn_is_run_over_one(gone):
+    """S-1.3"""
+    with pytest.raises(ImpossibleHistory, match=rf"{LATER} version 4 is missing: 5 stands in its place.*eventlog verify"):
+        state_at(gone.log, APP, LATER)
+    assert 3 == state_at(gone.log, APP, LATER, 3).version
+    gone.story(APP, RefundAsked("o-3", 8), key=LATER.partition("-")[2])
+    assert "stream.blocked" == [each.type for each in gone.log.read(LATER)][-1]
