@@ -27,6 +27,8 @@ from .operating import DISTRUSTED, Standing, named, standings
 _SCANNED: Final = ("activation.failed", "input.redriven", "stream.blocked")
 _OF_QUESTIONS: Final = tuple(f"approval.{name}" for name in ("requested", "decided", "undelivered", "redriven"))
 _TRIES: Final = 10
+_MOST_NAMED: Final = 5
+"""Dead letters that a refusal names."""
 
 
 @attrs.frozen
@@ -176,7 +178,7 @@ def letters_of(log: EventLog, stream: str, seq: int | None = None, intent_id: st
     if intent_id is not None:
         meant = [each for each in letters if isinstance(each, Standing) and each.intent.intent_id == intent_id]
         if not meant:
-            raise InputRefused(f"{stream} has no distrusted intent {intent_id!r:.80}. See what is: eventlog dead-letters list")
+            raise InputRefused(f"{stream} has no distrusted intent {intent_id!r:.80}. {_there(letters)}")
         return meant[0]
     parked = [each for each in letters if isinstance(each, ParkedInput)]
     if stream == STREAM:
@@ -185,7 +187,7 @@ def letters_of(log: EventLog, stream: str, seq: int | None = None, intent_id: st
             raise InputRefused(f"{stream} has no distrusted answer{'' if seq is None else f' {seq}'}. See what is: eventlog dead-letters list")
         return answers[0]
     if parked or seq is not None or not letters:
-        return _only(stream, parked, seq)
+        return _only(log, stream, parked, seq)
     return letters[0]
 
 
@@ -196,7 +198,7 @@ def _taken_up(log: EventLog, blocked: BlockedStream) -> bool:
 
 def opened(log: EventLog, stream: str, seq: int | None = None) -> Opened:
     """One parked input with its payload and its failures; raises ``InputRefused`` when there is none, or several and no ``seq``."""
-    letter = _only(stream, [each for each in dead_letters(log, stream) if isinstance(each, ParkedInput)], seq)
+    letter = _only(log, stream, [each for each in dead_letters(log, stream) if isinstance(each, ParkedInput)], seq)
     codec = runtime_codec()
     ordinal, received, received_at = -1, None, 0
     failures: list[Failed] = []
@@ -227,7 +229,7 @@ def redrive(log: EventLog, stream: str, seq: int | None = None, *, by: str, reas
     letters = dead_letters(log, stream)
     parked = [each for each in letters if isinstance(each, ParkedInput) and seq in (None, each.seq)]
     if not parked and (seq is not None or not letters):
-        raise InputRefused(_nothing(stream, seq, letters))
+        raise InputRefused(_nothing(log, stream, seq))
     for letter in parked:
         _put_back(log, letter, by, reason)
     blocked = any(isinstance(each, BlockedStream) for each in letters)
@@ -243,7 +245,7 @@ def redrive_approval(log: EventLog, stream: str, approval_id: str, *, by: str, r
     """
     found = [each for each in _undelivered(log, stream) if each.fact.approval_id == approval_id]
     if not found:
-        raise InputRefused(f"{stream} has no question {approval_id!r:.80} that a surface refused and that waits still. See: eventlog dead-letters list")
+        raise InputRefused(f"{stream} has no question {approval_id!r:.80} that a surface refused and that waits still. {_there(all_letters(log, stream))}")
     fact = facts.ApprovalRedriven(approval_id, named(by), reason)
     event = runtime_codec().stage(fact, event_id=fact_id("approval-redriven", stream, approval_id, found[0].version))
     try:
@@ -269,17 +271,33 @@ def _put_back(log: EventLog, letter: ParkedInput, by: str, reason: str) -> None:
     raise InputRefused(f"{letter.stream} is being written to so fast that input {letter.seq} could not be put back in {_TRIES} tries; try again.")
 
 
-def _only(stream: str, parked: list[ParkedInput], seq: int | None) -> ParkedInput:
+def _only(log: EventLog, stream: str, parked: list[ParkedInput], seq: int | None) -> ParkedInput:
     found = [each for each in parked if seq in (None, each.seq)]
     if not found:
-        raise InputRefused(_nothing(stream, seq, parked))
+        raise InputRefused(_nothing(log, stream, seq))
     if len(found) > 1:
         raise InputRefused(f"{stream} has {len(found)} parked inputs; say which one with --seq: {', '.join(str(each.seq) for each in found)}")
     return found[0]
 
 
-def _nothing(stream: str, seq: int | None, letters: list[Any]) -> str:
-    parked = [str(each.seq) for each in letters if isinstance(each, ParkedInput)]
-    which = "" if seq is None else f" {seq}"
-    known = f" Parked there: {', '.join(parked)}." if parked else " See what is: eventlog dead-letters list"
-    return f"{stream} has no parked input{which}.{known}"
+def _nothing(log: EventLog, stream: str, seq: int | None) -> str:
+    return f"{stream} has no parked input{'' if seq is None else f' {seq}'}. {_there(all_letters(log, stream))}"
+
+
+def _there(letters: list[AnyLetter]) -> str:
+    """What a stream has instead, and how each of it is named."""
+    parked = ", ".join(str(each.seq) for each in letters if isinstance(each, ParkedInput))
+    others = [text for each in letters if (text := _other(each))]
+    said = [f"Parked there: {parked}." if parked else "", f"There is: {'; '.join(others[:_MOST_NAMED])}." if others else ""]
+    said += ["See what is: eventlog dead-letters list"] if not letters or len(others) > _MOST_NAMED else []
+    return " ".join(each for each in said if each)
+
+
+def _other(letter: AnyLetter) -> str:
+    if isinstance(letter, BlockedStream):
+        return "the stream itself, blocked: without --seq"
+    if isinstance(letter, Standing):
+        return f"intent {letter.intent.intent_id}, distrusted: --intent {letter.intent.intent_id}"
+    if isinstance(letter, Undelivered):
+        return f"question {letter.fact.approval_id}, undelivered; to redrive it: --approval {letter.fact.approval_id}"
+    return f"answer {letter.version}, distrusted: --seq {letter.version}" if isinstance(letter, DistrustedAnswer) else ""

@@ -109,4 +109,6 @@ def test_a_blocked_stream_is_a_dead_letter_too():
         (letter,) = dead_letters(world.log)
         assert isinstance(letter, BlockedStream)
         assert (STREAM, 0, "UnknownEventType") == (letter.stream, letter.at_version, letter.failure.type)
+        with pytest.raises(InputRefused, match=r"no parked input 0\. There is: the stream itself, blocked: without --seq\."):
+            redrive(world.log, STREAM, 0, by="me")
         assert redrive(world.log, STREAM, by="me").woken
