@@ -22,7 +22,7 @@ _STORES: Final = {
     "postgres": (".postgres", "open_postgres"),
 }
 #: Stores that need more to be prepared than to be opened for writing: scheme → function ``(url) -> bool`` of the same module.
-_PREPARING: Final = {"postgresql": "prepare_postgres", "postgres": "prepare_postgres"}
+_PREPARING: Final = {"sqlite": "prepare_sqlite", "postgresql": "prepare_postgres", "postgres": "prepare_postgres"}
 #: What a store's driver is called, and how it gets here.
 _DRIVERS: Final = {"psycopg": "pip install 'intentlog[postgres]'", "psycopg_pool": "pip install 'intentlog[postgres]'"}
 

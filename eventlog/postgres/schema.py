@@ -14,6 +14,8 @@ import psycopg
 from ..errors import LogError, StoreSchemaError
 from .address import Address
 from .faults import first_line, translated, unreachable
+from .indexes import make_anew as make_indexes
+from .indexes import missing as missing_indexes
 from .pooling import Connection, connect
 from .statements import statement
 
@@ -33,8 +35,8 @@ _TAKEN: Final = ("42P07", "42710", "42723")
 def prepare_schema(address: Address, *, create: bool, read_only: bool = False, repair: bool = False) -> bool:
     """Make sure that ``address`` holds an event log of this release; whether anything had to be done for it.
 
-    With ``create`` a missing log is made and an older one migrated. With ``repair`` functions and views that somebody dropped are made anew,
-    and positions are made to go on behind those of a log that was restored into a server whose transaction ids are lower. Raises ``StoreSchemaError`` or
+    With ``create`` a missing log is made and an older one migrated. With ``repair`` functions, views and indexes that somebody dropped are made
+    anew, and positions are made to go on behind those of a log that was restored into a server whose transaction ids are lower. Raises ``StoreSchemaError`` or
     ``LogUnavailable``.
     """
     try:
@@ -74,6 +76,9 @@ def _prepare(connection: Connection, address: Address, *, create: bool, repair: 
     _check_tables(connection, address)
     if repair and _missing_code(connection, address):
         _make_anew(connection, address)
+        changed = True
+    if repair and missing_indexes(lambda sql, values: connection.execute(sql, values).fetchall(), address):
+        _index_anew(connection, address)
         changed = True
     if _is_behind(connection):
         if not repair:
@@ -176,6 +181,19 @@ def _make_anew(connection: Connection, address: Address) -> None:
             connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_MIGRATING, address.schema))
             for migration in MIGRATIONS[1:]:
                 connection.execute(_CODE.sub(r"CREATE OR REPLACE \1 \2", statement(migration)), prepare=False)
+    except psycopg.Error as error:
+        found = _refused(error, address)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _index_anew(connection: Connection, address: Address) -> None:
+    # Reading a large table takes longer than a statement may take; so does waiting for whoever writes to it.
+    connection.execute("SET statement_timeout = 0")
+    connection.execute("SELECT pg_advisory_lock($1::int, hashtext($2))", (_MIGRATING, address.schema))
+    try:
+        make_indexes(connection, address)
     except psycopg.Error as error:
         found = _refused(error, address)
         if found is None:

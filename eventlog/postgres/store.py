@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..clock import Clock
 from ..events import NewEvent, Row, StoredEvent
+from ..inspecting import Index
 from ..log import Appended, AppendRequest, Duplicate, Outcome, StreamAppend, Wake
 from ..versions import ExpectedVersion
 from .append import Appender
 from .connection import Database
+from .inspecting import Inspector
 from .keeping import PostgresCheckpoints, PostgresSnapshots
 from .reading import Reader
 from .schedule import PostgresSchedule
@@ -33,6 +35,7 @@ class PostgresLog:
         self._database = database
         self._signal = Signal(database.address, read_only=database.read_only)
         self._reader = Reader(database)
+        self._inspector = Inspector(database)
         self._appender = Appender(database, clock, self._reader, self._signal)
 
     def append(self, stream: str, events: Sequence[NewEvent], expected: ExpectedVersion, *, wakes: Sequence[Wake] = ()) -> Appended | Duplicate:
@@ -75,6 +78,12 @@ class PostgresLog:
 
     def streams(self, prefix: str = "") -> Iterator[str]:
         return self._reader.streams(prefix)
+
+    def unseen(self) -> Iterator[StoredEvent]:
+        return self._inspector.unseen()
+
+    def missing_indexes(self) -> list[Index]:
+        return self._inspector.missing_indexes()
 
     def wait(self, after: int, timeout: float) -> bool:
         return self._signal.wait(after, timeout, self._reader.last_position)

@@ -15,6 +15,7 @@ from ..errors import LogUnavailable, StoreSchemaError
 from .address import Address
 from .connection import connect
 from .faults import is_busy, locked, translated
+from .indexes import make_anew
 from .looking import WRITABLE, way_to_read
 from .statements import statement
 
@@ -27,17 +28,19 @@ TABLES: Final = ("streams", "events", "schedule", "snapshots", "checkpoints", "v
 _PAUSE: Final = 0.01
 
 
-def prepare_file(address: Address, *, create: bool, read_only: bool = False) -> None:
-    """Make sure that ``address`` holds an event log of this release.
+def prepare_file(address: Address, *, create: bool, read_only: bool = False, repair: bool = False) -> bool:
+    """Make sure that ``address`` holds an event log of this release; whether anything had to be done for it.
 
-    With ``create`` a missing file is made and an older one migrated; with ``read_only`` nothing is written, and the right to
-    write is not asked for. Raises ``StoreSchemaError`` or ``LogUnavailable``.
+    With ``create`` a missing file is made and an older one migrated; with ``repair`` indexes that somebody dropped are made anew; with
+    ``read_only`` nothing is written, and the right to write is not asked for. Raises ``StoreSchemaError`` or ``LogUnavailable``.
     """
     _check_place(address, create, read_only)
     try:
         connection = connect(address, timeout=address.busy_timeout, way=way_to_read(address.path) if read_only else "mode=rwc" if create else WRITABLE)
         try:
-            _prepare(connection, address, create, read_only)
+            changed = _prepare(connection, address, create, read_only)
+            mended = repair and make_anew(connection, address)
+            return changed or mended
         finally:
             connection.close()
     except sqlite3.Error as error:
@@ -62,7 +65,7 @@ def _check_place(address: Address, create: bool, read_only: bool) -> None:
         raise LogUnavailable(f"This user may not read and write {path}. Change its permissions or name another file.")
 
 
-def _prepare(connection: sqlite3.Connection, address: Address, create: bool, read_only: bool) -> None:
+def _prepare(connection: sqlite3.Connection, address: Address, create: bool, read_only: bool) -> bool:
     version = _version(connection, address)
     if version < len(MIGRATIONS):
         if not create:
@@ -74,6 +77,7 @@ def _prepare(connection: sqlite3.Connection, address: Address, create: bool, rea
     elif not read_only and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         _switch_to_wal(connection, address)
     _check_tables(connection, address)
+    return version < len(MIGRATIONS)
 
 
 def _version(connection: sqlite3.Connection, address: Address) -> int:

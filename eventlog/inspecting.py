@@ -1,0 +1,63 @@
+"""What a store can say of its tables that no reader sees: rows in the way of nobody, and indexes that are gone.
+
+A log in memory and a bundle are read into place event by event, so there is nothing behind what they show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from .events import StoredEvent
+from .log import EventLog
+
+
+@attrs.frozen
+class Index:
+    """An index that the log needs."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    #: What it keeps true, or what is slow without it, in words.
+    purpose: str
+    unique: bool = True
+    primary: bool = False
+    #: Condition on the rows that are in it; empty: all are.
+    where: str = ""
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """A log in tables that a hand can reach."""
+
+    def unseen(self) -> Iterator[StoredEvent]:
+        """Rows that are no event of any stream for those who read streams, in order of position.
+
+        Their version is below 0 or no number, or their stream has no name: ``stream`` is then the id, as text, in brackets.
+        """
+        ...
+
+    def missing_indexes(self) -> list[Index]:
+        """Those of the log's indexes that are not there as the release makes them."""
+        ...
+
+
+def unseen_in(log: EventLog) -> Iterator[StoredEvent]:
+    """What ``unseen`` of ``log`` gives; nothing where there is nothing behind what is shown."""
+    return log.unseen() if isinstance(log, Inspectable) else iter(())
+
+
+def missing_indexes_of(log: EventLog) -> list[Index]:
+    """What ``missing_indexes`` of ``log`` gives; none where there are no tables."""
+    return log.missing_indexes() if isinstance(log, Inspectable) else []
+
+
+def in_the_way(index: Index, rows: Iterable[str]) -> str:
+    """What to say when ``index`` cannot be made because of ``rows``, each in words; ends what began with the log's name."""
+    return (
+        f"lacks its index {index.name}, which keeps {index.purpose}, and it cannot be made anew, because rows of {index.table} stand in the way: "
+        f"{'; '.join(rows)}. Take out those that a hand put in, or restore the log from a backup; then run once more: eventlog init"
+    )

@@ -1,0 +1,2 @@
+-- Where the next so many events end; the first position of all may be a hand's, and below 1.
+SELECT max(position) FROM (SELECT position FROM events WHERE position > ? ORDER BY position LIMIT ?)
