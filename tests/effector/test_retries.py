@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
@@ -13,7 +14,7 @@ import pytest
 from intentlog.agents import IntentInfo, RetryPolicy, ToolSet, facts, tool
 from intentlog.agents.tool_policies import Retryable
 from intentlog.effector import phases
-from intentlog.eventlog.clock import SECOND
+from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.errors import LeaseLost
 from tests.effector.test_effector import CODEC, Outside
 from tests.effector.test_phases import pending
@@ -153,10 +154,17 @@ def test_there_is_no_attempt_past_the_deadline(wobbly):
 
 def test_an_intent_whose_deadline_passed_while_it_waited_ends_as_the_error_it_was(wobbly):
     """S-6.3: it ran, so it is not EXPIRED; its end was seen, so it is not UNKNOWN."""
-    wobbly.fails = {"x": [Retryable("wait", after=timedelta(milliseconds=300))]}
-    wobbly.stage("x", tool="wobbly", ttl=SECOND // 2)
-    wobbly.serve(until=lambda: wobbly.of(facts.IntentPostponed))
-    asyncio.run(asyncio.sleep(0.5))  # nobody serves until the deadline is over
+    wobbly.fails = {"x": [Retryable("wait", after=timedelta(seconds=1.5))]}
+    deadlines: list[int] = []
+
+    def until() -> bool:
+        if not deadlines:  # the effector is at work, so the short time is the intent's own
+            wobbly.stage("x", tool="wobbly", ttl=2 * SECOND)
+            deadlines.append(system_clock() + 2 * SECOND)
+        return bool(wobbly.of(facts.IntentPostponed))
+
+    wobbly.serve(until=until)
+    time.sleep(max(0.0, (deadlines[0] - system_clock()) / SECOND))  # nobody serves until the deadline is over
     wobbly.serve(owners=("late",))
     (settled,) = wobbly.of(facts.IntentSettled)
     assert ("ERROR", "Retryable", "wait", ["x"]) == (settled.status, settled.failure.type, settled.failure.message, wobbly.begun)
