@@ -10,7 +10,7 @@ from .errors import EmptyStream, NoSuchStream, NoSuchVersion, ReplayError, Unkno
 from .fold import At, parse_at, state_as_tree, state_at
 from .preflight import Outlook, RunOutlook, StreamOutlook, preflight_all
 from .replays import replay_all, replay_stream
-from .verdicts import Divergence, Kind, StreamReplay, Summary, Verdict
+from .verdicts import Divergence, Kind, StateCheck, StreamReplay, Summary, Verdict
 
 __all__ = [
     "Allowance",
@@ -23,6 +23,7 @@ __all__ = [
     "Outlook",
     "ReplayError",
     "RunOutlook",
+    "StateCheck",
     "StreamOutlook",
     "StreamReplay",
     "Summary",

@@ -21,7 +21,7 @@ from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from .allowing import Allowance, allowance_for
 from .kept import shared_difference
-from .verdicts import Divergence, Excused, Kind, StreamReplay, Verdict
+from .verdicts import Divergence, Excused, Kind, StateCheck, StreamReplay, Verdict
 
 SUBJECT: Final = "against"
 """The subject of a divergence between two codes: neither side of it is recorded."""
@@ -105,7 +105,10 @@ class TwoCodes:
 
 def held_against(two: TwoCodes, replayed: StreamReplay, allowances: Sequence[Allowance] = ()) -> StreamReplay:
     """``replayed``, but diverged where its decisions are the same and the states part, unless that is allowed."""
-    found = two.parting(replayed.stream) if replayed.verdict in (Verdict.SAME, Verdict.ALLOWED) else None
+    if replayed.verdict not in (Verdict.SAME, Verdict.ALLOWED) or replayed.state is StateCheck.NO_STATE:
+        return replayed
+    found = two.parting(replayed.stream)
+    replayed = attrs.evolve(replayed, state=StateCheck.COMPARED)
     if found is None:
         return replayed
     allowance = allowance_for(allowances, found)

@@ -76,7 +76,7 @@ def replay(
     """
     from .against import held_against
     from .progress import Progress
-    from .reports import projection_lines, projection_tree, replay_lines, replay_tree, summary_line
+    from .reports import projection_lines, projection_tree, replay_lines, replay_tree, states_line, summary_line
     from .verdicts import Summary, Verdict
 
     fine = (Verdict.SAME, Verdict.ALLOWED)
@@ -104,6 +104,8 @@ def replay(
     if not as_json:
         named = f" of {category}" if category else ""
         say(summary_line(total) if total.streams else f"nothing to replay: {one_line(source)} has no stream{named}{f' since {since}' if since else ''}")
+        if states := states_line(total):
+            say(states)
     return total.exit_code
 
 

@@ -7,6 +7,7 @@
         └── ReplayError
             ├── NoSuchStream      the log has no stream of this name; names close ones
             │   └── EmptyStream   the log lists it, and none of its events is there
+            ├── BrokenHistory     a stream lacks a version, or has one twice; names it
             ├── NoSuchVersion     beyond the head of the stream, or before its first event; names the head
             ├── UnknownAgent      the app has no agent for the stream's category
             ├── BadPath           a path into a state that cannot be read
@@ -39,6 +40,10 @@ class NoSuchStream(ReplayError):
 
 class EmptyStream(NoSuchStream):
     """The log lists a stream of this name, but not one of its events is there. No append leaves that behind."""
+
+
+class BrokenHistory(ReplayError):
+    """A stream lacks a version, or has one twice; the message names the first. No append leaves that behind."""
 
 
 class NoSuchVersion(ReplayError):

@@ -104,6 +104,15 @@ def summary_line(total: Summary) -> str:
     return f"{looked}, {counted(total.views, 'projection')}: {same} same{other}"
 
 
+def states_line(total: Summary) -> str:
+    """In how many streams the state was compared, and the way out where it was not; empty when no stream has one to compare."""
+    of = total.states + total.states_open
+    if not of:
+        return ""
+    way = "; in all of them with --against PATH|REV, the code before the change" if total.states_open else ""
+    return f"state compared in {total.states:,} of {counted(of, 'stream')}{way}"
+
+
 def counted(number: int, word: str) -> str:
     """``1 turn``, ``2,000 turns``."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
@@ -190,6 +199,7 @@ def replay_tree(replayed: StreamReplay) -> dict[str, Any]:
         "drifts": replayed.drifts,
         "divergence": attrs.asdict(found) | {"kind": found.kind.value} if found is not None else None,
         "reason": replayed.reason,
+        "state": replayed.state.value,
         "notes": list(replayed.notes),
         "excused": [{"line": each.line} | attrs.asdict(each.divergence) | {"kind": each.divergence.kind.value} for each in replayed.excused],
     }

@@ -26,7 +26,7 @@ from ..eventlog.log import EventLog, Snapshot
 from ..eventlog.names import category_of
 from .allowing import Allowance, allowance_for
 from .compare import Mismatch, compare_staged, describe
-from .kept import compare_kept
+from .kept import Kept
 from .rerun import Described, Rerun, describe_drift, describe_failure, describe_miss, rerun_turn
 from .verdicts import Divergence, Excused, Kind, StreamReplay, Verdict
 from .views import Arrivals
@@ -76,7 +76,8 @@ def replay_rows(
 
     With ``snapshot`` the aggregate is compared at its version. What ``allowances`` cover is noted, and the walk goes on.
     """
-    walk = _Walk(app.definitions[category_of(stream)], folder, folder.empty(stream), log, snapshot, allowances)
+    definitions = app.definitions[category_of(stream)]
+    walk = _Walk(definitions, folder, folder.empty(stream), log, Kept(definitions, snapshot), allowances)
     verdict, divergence, reason = Verdict.SAME, None, ""
     try:
         for rows in chunks:
@@ -89,7 +90,7 @@ def replay_rows(
         verdict, reason = Verdict.CANNOT, str(problem)
     if verdict is Verdict.SAME and walk.excused:
         verdict = Verdict.ALLOWED
-    return StreamReplay(stream, verdict, walk.events, walk.turns, walk.hits, divergence, reason, tuple(walk.notes), tuple(walk.excused))
+    return StreamReplay(stream, verdict, walk.events, walk.turns, walk.hits, divergence, reason, tuple(walk.notes), tuple(walk.excused), walk.kept.check)
 
 
 @attrs.define(eq=False)
@@ -98,7 +99,7 @@ class _Walk:
     folder: Folder
     state: StreamState
     log: EventLog
-    snapshot: Snapshot | None
+    kept: Kept
     allowances: Sequence[Allowance]
     events: int = 0
     turns: int = 0
@@ -119,10 +120,11 @@ class _Walk:
         if kind in _BESIDE and not self.state.run.line and not self.group and _BY_AGENT not in row[3] and len(self.later) < _MANY_ENTRIES:
             self.later.append(row)  # nobody is in line whom it could wake: folded with what comes next
             self.events += 1
+            if self.kept.is_due(row[0]):
+                self._catch_up()
+                self._hold(row)
             return
-        if self.later:
-            later, self.later = self.later, []
-            self.folder.fold(self.state, later)
+        self._catch_up()
         if kind in _SIGNED:  # by whoever had keys then; a replay decides without
             if not self.group:
                 self.folder.fold(self.state, (row,))
@@ -138,15 +140,16 @@ class _Walk:
             if kind in _CLOSING:
                 self._closed()
         self.events += 1
-        if self.snapshot is not None and self.state.version >= self.snapshot.version:
-            self._kept(self.snapshot, row)
+        self._hold(row)
 
-    def _kept(self, snapshot: Snapshot, row: Row) -> None:
-        """The state against a worker's, once: it keeps one where its turn ended."""
-        self.snapshot = None
-        found = compare_kept(self.definitions, snapshot, self.state.state) if self.state.version == snapshot.version else None
-        if found is not None:
-            self._report(Divergence(self.state.stream, row[0], row[1], Kind.STATE, -1, -1, -1, found.left, found.right, found.path, "snapshot"))
+    def _catch_up(self) -> None:
+        if self.later:
+            later, self.later = self.later, []
+            self.folder.fold(self.state, later)
+
+    def _hold(self, row: Row) -> None:
+        if self.kept.is_due(self.state.version) and (found := self.kept.compared(self.state, row)) is not None:
+            self._report(found)
 
     def _report(self, divergence: Divergence) -> None:
         """Stop at ``divergence``, unless the allow-list lets it through."""
@@ -159,7 +162,7 @@ class _Walk:
     def end(self) -> None:
         """The history may stop anywhere but within an append."""
         self._whole()
-        self.folder.fold(self.state, self.later)
+        self._catch_up()
 
     def _whole(self) -> None:
         if self.group:

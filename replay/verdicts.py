@@ -18,6 +18,16 @@ class Verdict(enum.Enum):
     CANNOT = "cannot"
 
 
+class StateCheck(enum.Enum):
+    """Whether the aggregate's state was held against one that somebody else had folded."""
+
+    #: With a snapshot, or with the state under other code.
+    COMPARED = "compared"
+    NOT_COMPARED = "not compared"
+    #: The agent has no aggregate.
+    NO_STATE = "no state"
+
+
 class Kind(enum.Enum):
     """What differs."""
 
@@ -29,7 +39,7 @@ class Kind(enum.Enum):
     EVENT = "event"
     #: The turn raised where it had ended, or ended where it had raised, or raised something else.
     FAILURE = "failure"
-    #: The aggregate as a worker had kept it in a snapshot, and as it is folded now (S-8.1).
+    #: The aggregate as it was kept in a snapshot, and as it is folded now (S-8.1).
     STATE = "state"
 
 
@@ -94,6 +104,8 @@ class StreamReplay:
     notes: tuple[str, ...] = ()
     #: What was let through; the replay went on behind each with what is recorded.
     excused: tuple[Excused, ...] = ()
+    #: Decisions are always compared; the state only where there is one to compare it with.
+    state: StateCheck = StateCheck.NOT_COMPARED
 
     @property
     def misses(self) -> int:
@@ -124,6 +136,9 @@ class Summary:
     hits: int = 0
     misses: int = 0
     drifts: int = 0
+    #: Streams whose state was compared, and streams that came out well without.
+    states: int = 0
+    states_open: int = 0
     #: Projections, which are no streams.
     views: int = 0
     views_diverged: int = 0
@@ -146,6 +161,8 @@ class Summary:
         self.hits += replayed.hits
         self.misses += replayed.misses
         self.drifts += replayed.drifts
+        self.states += replayed.state is StateCheck.COMPARED
+        self.states_open += replayed.state is StateCheck.NOT_COMPARED and replayed.verdict in (Verdict.SAME, Verdict.ALLOWED)
 
     @property
     def streams(self) -> int:

@@ -5,10 +5,10 @@
     manifest.json     what is in here: streams, counts, hashes, schemas, code, what was left out
     streams/0         the events of the manifest's first stream: MessagePack, an array of events, each an array of
                       (position, version, event id, type, schema, data, recorded_at, correlation, causation)
-    snapshots/0       that stream's snapshot, when there was one
+    snapshots/0       that stream's snapshot: the fold at its end when it was made with an app, else the log's, when there was one
 
-The zip's comment is the SHA-256 of the manifest, and the manifest has that of every member: a bundle that was cut or
-edited does not open. That guards against accidents, not against somebody who computes the hashes anew.
+The zip's comment is the SHA-256 of the manifest, and the manifest has that of every member; there is not a byte before, between
+or behind them: a bundle that was cut or edited does not open. That guards against accidents, not against somebody who computes the hashes anew.
 Names of members are made from numbers and are never used as paths of files.
 """
 
@@ -21,6 +21,7 @@ import attrs
 FORMAT: Final = "intentlog.bundle"
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
+AGAIN: Final = "Ask for the file once more, or make the bundle anew: eventlog bundle STREAM… -o FILE"
 COLUMNS: Final = 9
 """Of an event in its member."""
 

@@ -18,12 +18,12 @@ import msgspec
 from ...eventlog.events import StoredEvent
 from ...eventlog.log import Snapshot
 from ..errors import BrokenBundle
-from .layout import COLUMNS, FORMAT, MANIFEST, MOST_BYTES, MOST_RATIO, SMALL, VERSION, Manifest, Member, StreamEntry
+from .layout import AGAIN, COLUMNS, FORMAT, MANIFEST, MOST_BYTES, MOST_RATIO, SMALL, VERSION, Manifest, Member, StreamEntry
 from .log import BundleLog
+from .seams import check_nothing_else
 
 T = TypeVar("T")
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_AGAIN = "Ask for the file once more, or make the bundle anew: eventlog bundle STREAM… -o FILE"
 
 
 def open_bundle(path: str | Path, *, most_bytes: int = MOST_BYTES) -> BundleLog:
@@ -35,6 +35,7 @@ def open_bundle(path: str | Path, *, most_bytes: int = MOST_BYTES) -> BundleLog:
     file = Path(path)
     with _explained(file), zipfile.ZipFile(file) as archive:
         _check_sizes(file, archive, most_bytes)
+        check_nothing_else(file, archive)
         manifest = _manifest(file, archive)
         _check_members(file, archive, manifest)
         events: dict[str, list[StoredEvent]] = {}
@@ -55,7 +56,7 @@ def _explained(file: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise BrokenBundle(f"There is no bundle {file}.") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError, ValueError) as problem:
-        raise BrokenBundle(f"{file} is no bundle, or was cut short on its way ({problem}). {_AGAIN}") from problem
+        raise BrokenBundle(f"{file} is no bundle, or was cut short on its way ({problem}). {AGAIN}") from problem
     except OSError as problem:
         raise BrokenBundle(f"{file} cannot be read: {problem.strerror or problem}.") from problem
 
@@ -69,26 +70,26 @@ def _check_sizes(file: Path, archive: zipfile.ZipFile, most_bytes: int) -> None:
     if unpacked > SMALL and unpacked > MOST_RATIO * packed:
         raise BrokenBundle(f"{file} would unpack to {unpacked:,} bytes from {packed:,}: no history packs that well, so it is not opened.")
     if len({info.filename for info in infos}) != len(infos):
-        raise BrokenBundle(f"{file} has two members of one name: no bundle is made like that. {_AGAIN}")
+        raise BrokenBundle(f"{file} has two members of one name: no bundle is made like that. {AGAIN}")
     for info in infos:
         if info.flag_bits & 1 or info.compress_type not in _READABLE:
-            raise BrokenBundle(f"{file}: member {info.filename!r:.80} is encrypted, or packed in a way that bundles are not. {_AGAIN}")
+            raise BrokenBundle(f"{file}: member {info.filename!r:.80} is encrypted, or packed in a way that bundles are not. {AGAIN}")
 
 
 def _manifest(file: Path, archive: zipfile.ZipFile) -> Manifest:
     if MANIFEST not in archive.namelist():
-        raise BrokenBundle(f"{file} is a zip without a {MANIFEST}, so it is no bundle. {_AGAIN}")
+        raise BrokenBundle(f"{file} is a zip without a {MANIFEST}, so it is no bundle. {AGAIN}")
     blob = archive.read(MANIFEST)
     _check_version(file, blob)
     if archive.comment.decode("ascii", "replace") != hashlib.sha256(blob).hexdigest():
-        raise BrokenBundle(f"{file} was edited: its {MANIFEST} is not the one it was made with. {_AGAIN}")
+        raise BrokenBundle(f"{file} was edited: its {MANIFEST} is not the one it was made with. {AGAIN}")
     return _parsed(file, MANIFEST, lambda: msgspec.json.decode(blob, type=Manifest))
 
 
 def _check_version(file: Path, blob: bytes) -> None:
     head: Any = _parsed(file, MANIFEST, lambda: msgspec.json.decode(blob))
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise BrokenBundle(f"{file} has a {MANIFEST} that says nothing of {FORMAT!r}, so it is no bundle. {_AGAIN}")
+        raise BrokenBundle(f"{file} has a {MANIFEST} that says nothing of {FORMAT!r}, so it is no bundle. {AGAIN}")
     if head.get("version") != VERSION:
         raise BrokenBundle(f"{file} is a bundle of version {head.get('version')!r:.20}; this release reads {VERSION}. Install the release that made it.")
 
@@ -96,12 +97,12 @@ def _check_version(file: Path, blob: bytes) -> None:
 def _check_members(file: Path, archive: zipfile.ZipFile, manifest: Manifest) -> None:
     names = [entry.name for entry in manifest.streams]
     if len(set(names)) != len(names):
-        raise BrokenBundle(f"{file} lists a stream twice. {_AGAIN}")
+        raise BrokenBundle(f"{file} lists a stream twice. {AGAIN}")
     listed = {MANIFEST, *(each.name for entry in manifest.streams for each in _members(entry))}
     there = set(archive.namelist())
     if there != listed:
         odd = sorted(there ^ listed)
-        raise BrokenBundle(f"{file} does not hold what its manifest lists: {odd[0]!r:.80} is {'missing' if odd[0] in listed else 'not listed'}. {_AGAIN}")
+        raise BrokenBundle(f"{file} does not hold what its manifest lists: {odd[0]!r:.80} is {'missing' if odd[0] in listed else 'not listed'}. {AGAIN}")
 
 
 def _members(entry: StreamEntry) -> Iterator[Member]:
@@ -113,7 +114,7 @@ def _members(entry: StreamEntry) -> Iterator[Member]:
 def _content(file: Path, archive: zipfile.ZipFile, member: Member) -> bytes:
     blob = archive.read(member.name)
     if len(blob) != member.size or hashlib.sha256(blob).hexdigest() != member.sha256:
-        raise BrokenBundle(f"{file} was edited or damaged: member {member.name!r:.80} is not the one that its manifest has the hash of. {_AGAIN}")
+        raise BrokenBundle(f"{file} was edited or damaged: member {member.name!r:.80} is not the one that its manifest has the hash of. {AGAIN}")
     return blob
 
 
@@ -121,10 +122,10 @@ def _events(file: Path, archive: zipfile.ZipFile, entry: StreamEntry) -> list[St
     blob = _content(file, archive, entry.member)
     rows = _parsed(file, entry.member.name, lambda: msgspec.msgpack.decode(blob, type=list[list[Any]]))
     if len(rows) != entry.events or any(len(row) != COLUMNS for row in rows):
-        raise BrokenBundle(f"{file}: {entry.name!r:.80} does not hold {entry.events} events of {COLUMNS} columns. {_AGAIN}")
+        raise BrokenBundle(f"{file}: {entry.name!r:.80} does not hold {entry.events} events of {COLUMNS} columns. {AGAIN}")
     events = [StoredEvent(row[0], entry.name, *row[1:]) for row in rows]
     if any(type(event.position) is not int or type(event.version) is not int for event in events):
-        raise BrokenBundle(f"{file}: {entry.name!r:.80} has an event without a place. {_AGAIN}")
+        raise BrokenBundle(f"{file}: {entry.name!r:.80} has an event without a place. {AGAIN}")
     return events
 
 
@@ -132,4 +133,4 @@ def _parsed(file: Path, member: str, parse: Callable[[], T]) -> T:
     try:
         return parse()
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise BrokenBundle(f"{file}: member {member!r:.80} cannot be read: {problem}. {_AGAIN}") from problem
+        raise BrokenBundle(f"{file}: member {member!r:.80} cannot be read: {problem}. {AGAIN}") from problem

@@ -15,13 +15,16 @@ import attrs
 import msgspec
 
 from ...agents.app import App, runtime_codec
+from ...agents.errors import ImpossibleHistory
 from ...agents.queues import TURNS
 from ...agents.streams import Folder
-from ...eventlog.errors import Undecodable
+from ...eventlog.errors import LogError, Undecodable
 from ...eventlog.events import StoredEvent
-from ...eventlog.log import EventLog
+from ...eventlog.log import EventLog, Snapshot
+from ...eventlog.names import category_of
 from ..errors import ReplayError
 from ..fold import head_of
+from ..holes import check_whole
 from .layout import FORMAT, MANIFEST, MOST_BYTES, VERSION, Manifest, Member, SnapshotEntry, StreamEntry
 from .redacting import Redacting
 
@@ -36,11 +39,13 @@ def write_bundle(
     """Write ``streams`` of ``log`` into the file ``out``, which must not be there yet; its manifest.
 
     Streams that their turns had loaded are put in as well. With ``app``, the manifest tells how its classes looked and
-    what its folding code was. ``redact`` takes paths (see ``parse_redactions``); what they name is replaced by a keyed
-    digest and a size, under ``key`` (made anew and forgotten when there is none), and snapshots are left out.
+    what its folding code was, and each of its agents' streams has the fold at its end as its snapshot, so that other code
+    can be held against it; otherwise a stream has the snapshot that the log has of it. ``redact`` takes paths (see
+    ``parse_redactions``); what they name is replaced by a keyed digest and a size, under ``key`` (made anew and forgotten
+    when there is none), and snapshots are left out.
 
-    Raises ``NoSuchStream``, ``Unredactable`` for a path that names nothing that can be replaced, or ``ReplayError`` for
-    a file that is there or cannot be written.
+    Raises ``NoSuchStream``, ``BrokenHistory`` for a stream with a hole, ``Unredactable`` for a path that names nothing that
+    can be replaced, or ``ReplayError`` for a file that is there or cannot be written.
     """
     target = Path(out)
     if target.exists():
@@ -51,11 +56,13 @@ def write_bundle(
     entries: list[StreamEntry] = []
     types: dict[str, set[int]] = {}
     for place, name in enumerate(names):
-        events, redacted = redacting.of_stream(list(log.read(name)))
+        recorded = list(log.read(name))
+        check_whole(name, recorded, "it goes into no bundle")
+        events, redacted = redacting.of_stream(recorded)
         for event in events:
             types.setdefault(event.type, set()).add(event.schema)
         member = _member(members, f"streams/{place}", _encoded(name, events))
-        snapshot = None if redact else _snapshot(log, members, f"snapshots/{place}", name)
+        snapshot = None if redact else _snapshot(_folded(app, name, events) or log.snapshots.load((name,)).get(name), members, f"snapshots/{place}")
         wakes = log.schedule.wakes(TURNS, (name,))
         entries.append(StreamEntry(name, len(events), member, snapshot, wakes.get(name), name in wakes, tuple(redacted)))
         if sum(map(len, members.values())) > MOST_BYTES:
@@ -108,8 +115,20 @@ def _encoded(stream: str, events: Sequence[StoredEvent]) -> bytes:
         raise ReplayError(f"{stream} has columns that no bundle can hold ({problem}). See which: eventlog verify {stream}") from problem
 
 
-def _snapshot(log: EventLog, members: dict[str, bytes], name: str, stream: str) -> SnapshotEntry | None:
-    found = log.snapshots.load((stream,)).get(stream)
+def _folded(app: App | None, stream: str, events: Sequence[StoredEvent]) -> Snapshot | None:
+    """What ``app`` folds the whole stream to; ``None`` where it cannot."""
+    definitions = app.definitions.get(category_of(stream)) if app is not None else None
+    if definitions is None:
+        return None
+    folder = Folder(definitions)
+    rows = ((event.version, event.type, event.schema, event.data, event.event_id, event.recorded_at) for event in events)
+    try:
+        return folder.snapshot(folder.fold(folder.empty(stream), rows))
+    except (LogError, ImpossibleHistory):
+        return None  # the bundle holds it as it is; replay and verify tell of it
+
+
+def _snapshot(found: Snapshot | None, members: dict[str, bytes], name: str) -> SnapshotEntry | None:
     return None if found is None else SnapshotEntry(found.version, found.fingerprint, _member(members, name, found.data))
 
 

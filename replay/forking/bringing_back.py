@@ -25,6 +25,7 @@ from ..bundles.layout import FORMAT, VERSION, Manifest
 from ..bundles.log import BundleLog
 from ..errors import MergeRefused
 from ..fold import folder_for, head_of
+from ..holes import check_whole
 from ..replays import replay_stream
 from ..verdicts import Verdict
 from .begun import ForkBegun, ForkMerged, begun, fork_codec, is_merged, place_of
@@ -57,15 +58,15 @@ class Merge:
 def plan_merge(source: EventLog, fork: EventLog, app: App, stream: str) -> Merge:
     """What merging the fork ``stream`` of the log ``fork`` into its source, which stands in the log ``source``, comes to. Reads only.
 
-    Raises ``MergeRefused`` when the source is not the one it was forked from, when the fork's history was changed before the
-    version it was forked at, or when the source would not replay afterwards; ``ForkRefused`` for a stream that is no fork.
+    Raises ``BrokenHistory`` for a side with a hole; ``MergeRefused`` when the source is not the one it was forked from, when
+    the fork's history was changed before the version it was forked at, or when the source would not replay afterwards;
+    ``ForkRefused`` for a stream that is no fork.
     """
     record = begun(fork, stream)
     if is_merged(fork, stream):
         raise MergeRefused(f"{stream} was merged into {record.source} before, and has gone on no more since. Look at both: eventlog show {stream}")
     head_of(source, record.source)
-    ours = [Piece.of(event) for event in source.read(record.source)]
-    theirs = [Piece.of(event) for event in fork.read(stream)]
+    ours, theirs = _whole(source, record.source), _whole(fork, stream)
     ids: dict[str, str] = {}
     _check_base(record, ours, theirs)
     if record.live:
@@ -78,6 +79,12 @@ def plan_merge(source: EventLog, fork: EventLog, app: App, stream: str) -> Merge
         _check_replays(app, source, record.source, together)
     state = folder.fold(folder.empty(record.source), [piece.row(version) for version, piece in enumerate(together)])
     return Merge(record, plan, len(ours) - 1, len(theirs) - 1, state, ids)
+
+
+def _whole(log: EventLog, stream: str) -> list[Piece]:
+    events = list(log.read(stream))
+    check_whole(stream, events, "nothing is merged")
+    return [Piece.of(event) for event in events]
 
 
 def _check_base(record: ForkBegun, ours: Sequence[Piece], theirs: Sequence[Piece]) -> None:

@@ -33,6 +33,7 @@ from ..bundles.layout import FORMAT, VERSION, Manifest
 from ..bundles.log import BundleLog
 from ..errors import ForkRefused
 from ..fold import At, folder_for, version_at
+from ..holes import check_whole
 from ..rerun import Rerun, describe_drift, describe_miss, rerun_turn
 from .edits import Edits, edited
 from .pieces import CLOSING, FAILED, JOURNAL, Piece, append_around, is_told, likeness
@@ -108,11 +109,12 @@ def what_if(log: EventLog, app: App, stream: str, at: At | int | None = None, ed
     """Fork ``stream`` at ``at`` (``None``: its head), make ``edits``, and go on by what is recorded.
 
     ``approvals=False`` leaves out the decisions of people that open activations have got, so that they are asked again
-    (S-7.5). Raises ``ForkRefused``, ``NoSuchStream``, ``NoSuchVersion``, ``UnknownAgent``, ``Undecodable`` or ``ImpossibleHistory``.
-    Not to be called while an event loop runs in the same thread.
+    (S-7.5). Raises ``ForkRefused``, ``BrokenHistory``, ``NoSuchStream``, ``NoSuchVersion``, ``UnknownAgent``, ``Undecodable`` or
+    ``ImpossibleHistory``. Not to be called while an event loop runs in the same thread.
     """
     folder, upto = folder_for(app, stream), version_at(log, stream, at)
     source = list(log.read(stream))
+    check_whole(stream, source, "it cannot be forked")
     first, last = append_around(app.codec, source, upto)
     if last != upto:
         way = f"--at {first - 1} or --at {last}" if first else f"--at {last}"

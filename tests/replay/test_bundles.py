@@ -7,24 +7,31 @@ import json
 import subprocess
 import sys
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from intentlog.agents import App
+from intentlog.agents import App, Complete, Suspend, applies
+from intentlog.agents.streams import Folder
 from intentlog.eventlog.errors import TerminalError
 from intentlog.eventlog.versions import ANY
-from intentlog.replay import Verdict, replay_all, replay_stream, state_at
-from intentlog.replay.bundles import open_bundle, write_bundle
-from intentlog.replay.bundles.layout import MANIFEST
-from intentlog.replay.errors import BrokenBundle, BundleIsReadOnly, NoSuchStream, ReplayError, Unredactable
+from intentlog.replay import StateCheck, Verdict, replay_all, replay_stream, state_at
+from intentlog.replay.bundles import open_bundle, parse_redactions, write_bundle
+from intentlog.replay.bundles.layout import FORMAT, MANIFEST, VERSION, Manifest
+from intentlog.replay.bundles.log import BundleLog
+from intentlog.replay.bundles.seams import check_nothing_else
+from intentlog.replay.errors import BrokenBundle, BrokenHistory, BundleIsReadOnly, NoSuchStream, ReplayError, Unredactable
+from intentlog.replay.forking.going_on import what_if
+from intentlog.replay.searching import Search, search
 from intentlog.replay.story import story
 from intentlog.replay.verify import verify_all
 from tests.replay.histories import moves, played
-from tests.replay.world import STREAM, RefundAsked, World, app_of, paying, unanswered
+from tests.replay.world import STREAM, Account, RefundAsked, RefundPaid, World, app_of, paying, refund, unanswered
 
 KEY = b"k" * 32
 
@@ -54,7 +61,9 @@ def test_a_bundle_replays_verifies_and_reads_as_its_log(happened, tmp_path_facto
     asked = app_of(paying, unanswered())
     assert names == list(opened.streams())
     assert list(world.log.read_all()) == list(opened.read_all())
-    assert list(replay_all(world.log, asked)) == list(replay_all(opened, asked))
+    replayed = list(replay_all(opened, asked))
+    assert list(replay_all(world.log, asked)) == [attrs.evolve(each, state=StateCheck.NOT_COMPARED) for each in replayed]
+    assert {StateCheck.COMPARED} == {each.state for each in replayed}
     assert list(verify_all(world.log, app)) == list(verify_all(opened, app))
     for name in names:
         assert state_at(world.log, app, name) == state_at(opened, app, name)
@@ -71,7 +80,6 @@ def test_reads_of_every_kind_are_those_of_the_log(world, app, bundle):
         lambda log: log.rows_of({STREAM: 12, "accounts-acct-43": -1, "accounts-none": 3}),
         lambda log: list(log.read_all(after=4, upto=30, types=["intent.staged"], categories=["accounts"], limit=2)),
         lambda log: (log.head(STREAM), log.head("accounts-none"), log.last_position(), list(log.streams("accounts-acct-43"))),
-        lambda log: log.snapshots.load([STREAM]),
     ):
         assert ask(world.log) == ask(opened)
 
@@ -94,6 +102,77 @@ def test_the_manifest_tells_schemas_and_code(bundle):
     assert {"order_id": "str", "cents": "int"} == manifest.schemas["refund.asked"]["fields"]
     assert [1] == manifest.types["refund.asked"]
     assert {"accounts"} == set(manifest.code)
+
+
+def test_a_bundle_has_the_fold_at_each_streams_end_when_it_is_made_with_the_app(world, app, bundle):
+    opened = open_bundle(bundle)
+    for name in opened.streams():
+        snapshot = opened.snapshots.load([name])[name]
+        folder = Folder(app.definitions["accounts"])
+        assert (world.log.head(name), folder.fingerprint) == (snapshot.version, snapshot.fingerprint)
+        assert state_at(world.log, app, name).state == folder.restore(name, snapshot).state
+
+
+class Begun(Account):
+    refunded_cents: int = 1
+
+
+@pytest.mark.parametrize("ends_with", ["activation.completed", "intent.staged", "intent.attempted", "intent.settled", "input.received"])
+def test_a_changed_default_is_found_against_a_bundle_wherever_its_history_ends(world, tmp_path, ends_with):
+    async def silent(ctx, asked: RefundAsked):
+        if not ctx.is_resume:
+            ctx.act(refund, order_id=asked.order_id, cents=asked.cents)
+            return Suspend(timeout=timedelta(minutes=5))
+        return Complete()
+
+    app = app_of(silent)
+    world.story(app, RefundAsked("o-1", 4200))
+    last = {"intent.staged": "activation.suspended"}.get(ends_with, ends_with)
+    cut = next(event.version for event in world.log.read(STREAM, backwards=True) if event.type == last)
+    write_bundle(holding(list(world.log.read(STREAM, upto=cut))), [STREAM], tmp_path / "cut.bundle", app)
+    opened = open_bundle(tmp_path / "cut.bundle")
+    same, found = (replay_stream(opened, code, STREAM) for code in (app, app_of(silent, state=Begun)))
+    assert (Verdict.SAME, StateCheck.COMPARED) == (same.verdict, same.state)
+    assert (Verdict.DIVERGED, "state.refunded_cents", cut) == (found.verdict, found.divergence.field, found.divergence.version)
+
+
+def test_a_history_that_the_app_cannot_fold_is_bundled_with_the_snapshot_of_the_log(world, app, tmp_path):
+    class Angry(Account):
+        @applies(RefundPaid)
+        def _(self, e: RefundPaid) -> Account:
+            raise ValueError("no")
+
+    world.story(app, RefundAsked("o-1", 4200))
+    kept = Folder(app.definitions["accounts"]).snapshot(state_at(world.log, app, STREAM, 2))
+    world.log.snapshots.save(STREAM, kept)
+    write_bundle(world.log, [STREAM], tmp_path / "angry.bundle", app_of(paying, state=Angry))
+    write_bundle(world.log, [STREAM], tmp_path / "without.bundle")
+    assert [kept, kept] == [open_bundle(tmp_path / f"{name}.bundle").snapshots.load([STREAM])[STREAM] for name in ("angry", "without")]
+
+
+def holding(events: Any) -> BundleLog:
+    """A log of just these events, as they are."""
+    return BundleLog("here", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), {STREAM: events}, {})
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ([0, 1, 2, 3, 5, 6], "has no version 4, though it goes on with 5"),
+        ([0, 1, 2, 6], "has no versions 3 to 5, though it goes on with 6"),
+        ([1, 2], "has no version 0, though it goes on with 1"),
+        ([0, 1, 1, 2], "has version 1 twice"),
+    ],
+)
+def test_a_stream_with_a_hole_is_neither_bundled_nor_forked(world, app, tmp_path, versions, said):
+    world.story(app, RefundAsked("o-1", 4200))
+    events = list(world.log.read(STREAM))
+    log = holding([events[version] for version in versions])
+    with pytest.raises(BrokenHistory, match=f"{STREAM} {said}"):
+        write_bundle(log, [STREAM], tmp_path / "hole.bundle", app)
+    with pytest.raises(BrokenHistory, match=f"{STREAM} {said}.*cannot be forked"):
+        what_if(log, app, STREAM)
+    assert not (tmp_path / "hole.bundle").exists()
 
 
 def test_what_a_stream_does_not_have_cannot_be_bundled(world, app, bundle, tmp_path):
@@ -136,6 +215,36 @@ def test_a_flipped_bit_is_found_or_changes_nothing_that_is_read(bundle, tmp_path
             assert expected == list(open_bundle(flipped).read_all())
         except BrokenBundle:
             pass
+
+
+@pytest.mark.parametrize("where", ["before", "between", "in front of the list", "behind"])
+def test_bytes_that_belong_to_no_member_are_found(bundle, where):
+    whole = bundle.read_bytes()
+    with zipfile.ZipFile(bundle) as archive:
+        listed = archive.start_dir
+        second = sorted(info.header_offset for info in archive.infolist())[1]
+    place = {"before": 0, "between": second, "in front of the list": listed, "behind": len(whole)}[where]
+    bundle.write_bytes(whole[:place] + b"more" + whole[place:])
+    with pytest.raises(BrokenBundle, match=r"edited|cut"):
+        open_bundle(bundle)
+
+
+def test_bytes_behind_a_bundle_are_told_with_their_place(bundle):
+    size = bundle.stat().st_size
+    with bundle.open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(BrokenBundle, match=f"was edited: at byte {size:,} it holds something"):
+        open_bundle(bundle)
+
+
+def test_a_bundle_of_more_members_than_a_small_zip_counts_has_nothing_else(tmp_path):
+    many = tmp_path / "many.zip"
+    with zipfile.ZipFile(many, "w") as archive:
+        for place in range(0x10001):
+            archive.writestr(zipfile.ZipInfo(f"streams/{place}"), b"")
+        archive.comment = b"0" * 64
+    with zipfile.ZipFile(many) as archive:
+        check_nothing_else(many, archive)
 
 
 def rewritten(bundle: Path, change: Any, *, honest: bool = True) -> Path:
@@ -258,7 +367,35 @@ def test_replaying_what_was_redacted_cannot_be_done_and_is_no_divergence(world, 
     assert Verdict.SAME is harmless.verdict
 
 
-@pytest.mark.parametrize("path", ["nothing.here", "refund.asked:order", "refund.asked:", "", "a..b"])
+def test_every_path_that_search_shows_can_be_redacted(world, app, tmp_path):
+    world.story(app, RefundAsked("secret-1", 4200))
+    world.send(app, RefundAsked("secret-1", 7))
+    shown = sorted({hit.place for hit in search(world.log, Search(text="secret-1"), app)})
+    assert {"payload.order_id", "request.messages[0].content", "args.order_id", "order_id"} <= set(shown)
+    for number, path in enumerate(shown):
+        write_bundle(world.log, [STREAM], tmp_path / f"{number}.bundle", app, [path])
+    left = list(search(redacted(world, app, tmp_path / "all.bundle", *shown), Search(text="secret-1")))
+    assert [] == [(hit.stored.version, hit.place) for hit in left]
+
+
+@pytest.mark.parametrize("kind", ["", "input.received:", "refund.asked:"])
+@pytest.mark.parametrize("path", ["payload.order_id", "*.order_id", "payload.order*", "payload['order_id']", "pay*.*_id"])
+def test_a_field_of_an_input_has_one_meaning_however_it_is_written(world, app, tmp_path, kind, path):
+    world.send(app, RefundAsked("secret-1", 7))
+    opened = redacted(world, app, tmp_path / "r.bundle", kind + path)
+    (stored,) = opened.read(STREAM)
+    received = app.codec.decode_stored(stored)
+    asked = app.codec.decode(received.type, received.schema, received.payload)
+    assert ("redacted:", 7) == (asked.order_id[:9], asked.cents)
+
+
+@pytest.mark.parametrize("path", ["order_id[", "[0", "a.[0]", "a[x]", ".a", "a."])
+def test_what_is_no_path_is_told_what_one_looks_like(path):
+    with pytest.raises(Unredactable, match="is no path to redact"):
+        parse_redactions([path])
+
+
+@pytest.mark.parametrize("path", ["nothing.here", "payload.order", "*.order", "refund.asked:order", "refund.asked:", "", "a..b"])
 def test_a_path_that_names_nothing_is_an_error(world, app, tmp_path, path):
     world.story(app, RefundAsked("o-1", 4200))
     with pytest.raises(Unredactable):

@@ -29,6 +29,15 @@ async def asking_otherwise(ctx, asked: "RefundAsked"):
 from tests.replay.world import RefundAsked
 changed = app_of(asking_otherwise)
 """
+BEGUN = """
+from tests.replay.world import Account
+
+class Begun(Account):
+    orders: frozenset[str] = frozenset({"o-0"})
+
+app = app_of(paying, unanswered(), state=Begun)
+"""
+AGAINST = "; in all of them with --against PATH|REV, the code before the change"
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +101,35 @@ def test_state_beyond_the_head_names_the_head(folder):
 def test_replay_of_everything_is_the_same_with_a_provider_that_is_down(folder):
     before = (folder / "eventlog.db").read_bytes()
     code, out, err = eventlog(folder, "replay", "--all", "--app", "refunds:app")
-    assert (0, "2 streams: 2 same  (33 events, 6 turns, 6 hits, no call)\n", "") == (code, out, err)
+    assert (0, f"2 streams: 2 same  (33 events, 6 turns, 6 hits, no call)\nstate compared in 0 of 2 streams{AGAINST}\n", "") == (code, out, err)
     assert before == (folder / "eventlog.db").read_bytes()
+
+
+def test_the_summary_says_in_how_many_streams_the_state_was_compared(folder):
+    assert 0 == eventlog(folder, "bundle", STREAM, "-o", "live.bundle", "--app", "refunds:app")[0]
+    assert 0 == eventlog(folder, "bundle", STREAM, "-o", "bare.bundle")[0]
+    for words, line, said in (
+        (("--bundle", "live.bundle"), "state compared in 1 of 1 stream", "compared"),
+        (("--bundle", "bare.bundle"), f"state compared in 0 of 1 stream{AGAINST}", "not compared"),
+        (("--bundle", "bare.bundle", "--against", "."), "state compared in 1 of 1 stream", "compared"),
+    ):
+        code, out, _ = eventlog(folder, "replay", *words, "--app", "refunds:app")
+        assert (0, line) == (code, out.splitlines()[-1])
+        assert [said] == [json.loads(each)["state"] for each in eventlog(folder, "replay", *words, "--app", "refunds:app", "--json")[1].splitlines()]
+
+
+def test_a_changed_default_is_found_in_other_code_over_a_bundle(folder):
+    assert 0 == eventlog(folder, "bundle", STREAM, "-o", "live.bundle", "--app", "refunds:app")[0]
+    (folder / "changed").mkdir()
+    (folder / "changed" / "refunds.py").write_text(f"{REFUNDS}\n{BEGUN}")
+    code, out, _ = eventlog(folder, "replay", "--bundle", "live.bundle", "--code", "changed", "--app", "refunds:app", "--json")
+    found = json.loads(out)
+    assert (1, "state", 21, True) == (
+        code,
+        found["divergence"]["kind"],
+        found["divergence"]["version"],
+        found["divergence"]["field"].startswith("state.orders"),
+    )
 
 
 def test_replay_shows_the_first_difference_with_both_sides(folder):

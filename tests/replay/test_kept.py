@@ -6,7 +6,7 @@ import pytest
 
 from intentlog.agents import Aggregate, applies
 from intentlog.agents.streams import Folder
-from intentlog.replay import Kind, Verdict, state_at
+from intentlog.replay import Kind, StateCheck, Verdict, state_at
 from intentlog.replay.allowing import read_allowances
 from intentlog.replay.replays import replay_all
 from tests.replay.world import STREAM, Account, RefundAsked, RefundPaid, World, app_of
@@ -51,7 +51,13 @@ class Larger(Account):
 
 
 def test_the_same_code_keeps_the_same_state(kept):
-    assert Verdict.SAME == kept.replay(app_of(silent)).verdict
+    replayed = kept.replay(app_of(silent))
+    assert (Verdict.SAME, StateCheck.COMPARED) == (replayed.verdict, replayed.state)
+
+
+def test_a_stream_without_a_snapshot_says_that_its_state_was_not_compared(world):
+    world.story(app_of(silent), RefundAsked("o-1", 4200))
+    assert [StateCheck.NOT_COMPARED, StateCheck.NO_STATE] == [world.replay(app_of(silent, state=state)).state for state in (Account, None)]
 
 
 @pytest.mark.parametrize(("state", "decided"), [(Doubled, "8400"), (Begun, "4201")])
