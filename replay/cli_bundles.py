@@ -38,7 +38,7 @@ def _optional_app(spec: str | None) -> App | None:
 @click.option("-o", "--out", "out", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The file to write; end it in .bundle.")
 @click.option("--all", "everything", is_flag=True, help="Every stream of the log.")
 @click.option("--category", metavar="AGENT", help="Every stream of one agent.")
-@click.option("--redact", "redact", multiple=True, metavar="PATH", help="Replace what is at [TYPE:]FIELD.FIELD… by a mark; * is any field.")
+@click.option("--redact", "redact", multiple=True, metavar="PATH", help="Replace what is at [TYPE:]FIELD.FIELD… by a mark; see above.")
 @source_option
 @app_option
 @json_option
@@ -46,7 +46,11 @@ def bundle(streams: list[str], out: str, everything: bool, category: str | None,
     """Put STREAMs into one file that opens anywhere.
 
     With their events go what their turns had loaded of other streams, snapshots, and hashes of all of it; with --app also
-    how the classes looked. Every command that looks back takes the file for a log: --log FILE. Nothing runs when it is opened.
+    how the classes looked and the state at each stream's end, which replay compares with what other code folds. Every
+    command that looks back takes the file for a log: --log FILE. Nothing runs when it is opened.
+
+    A path to --redact is written as search shows it: comments[0].body, or comments.*.body for each of them; * also stands for
+    a part of a name. Fields of an input may be written with payload. in front or without.
     """
     from .bundles.writing import write_bundle
 

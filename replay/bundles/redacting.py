@@ -2,14 +2,16 @@
 
 Equal values of one bundle get equal marks, so that who reads it still sees what changed; the key is forgotten, so that no
 mark can be looked up by trying values. Whatever else would give a value away goes with it: the digests that the runtime
-keeps of requests and arguments. A path is ``[TYPE:]FIELD.FIELD…`` with ``*`` for any field or element.
+keeps of requests and arguments. A path is ``[TYPE:]FIELD.FIELD…`` with ``*`` for any field or element or any part of a name, as
+``eventlog search`` shows it: an element is ``.3`` or ``[3]``, and an input's own fields are reached through ``payload`` or without it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -18,8 +20,10 @@ from ...agents.app import runtime_codec
 from ...eventlog.codec import Codec
 from ...eventlog.errors import LogError, Undecodable
 from ...eventlog.events import StoredEvent
+from ..allowing import matches
 from ..errors import Unredactable
 
+_STEP: Final = re.compile(r"""\.?([^.\[\]]+)|\[(\d+|\*)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _INPUTS: Final = {"input.received": ("payload",), "activation.continued": ("input", "payload")}
 """Types whose fields hold an input, and where in them its payload is."""
 
@@ -37,17 +41,26 @@ class Redaction:
 def parse_redactions(texts: Sequence[str]) -> tuple[Redaction, ...]:
     """Paths as they are given on the command line. Raises ``Unredactable`` for one without a field.
 
-    >>> parse_redactions(["refund.asked:customer.email"])[0].path
-    ('customer', 'email')
+    >>> parse_redactions(["refund.asked:customer.email", "messages[0].content"])[1].path
+    ('messages', '0', 'content')
     """
     found = []
     for text in texts:
-        kind, mark, path = text.rpartition(":")
-        keys = tuple(path.split("."))
-        if not all(keys) or (mark and not kind):
+        head, bracket, rest = text.partition("[")
+        kind, mark, first = head.rpartition(":")
+        keys = _keys(first + bracket + rest)
+        if not keys or (mark and not kind):
             raise Unredactable(f"{text!r:.120} is no path to redact: write [TYPE:]FIELD.FIELD…, for example refund.asked:customer.email or messages.*.content")
         found.append(Redaction(text, kind, keys))
     return tuple(found)
+
+
+def _keys(path: str) -> tuple[str, ...]:
+    """The keys of ``path``; empty when it is none."""
+    steps = list(_STEP.finditer(path))
+    if path.startswith(".") or "".join(each[0] for each in steps) != path:
+        return ()
+    return tuple(next((part for part in each.groups() if part is not None), "") for each in steps)
 
 
 @attrs.define
@@ -75,7 +88,9 @@ class Redacting:
         """Raise ``Unredactable`` for a path that named nothing: a slip in it would let out what it was to keep in."""
         for each in self.redactions:
             if each.text not in self._used:
-                raise Unredactable(f"No event has anything at {each.text!r:.120}, so nothing would be redacted. What there is: eventlog show STREAM --json")
+                raise Unredactable(
+                    f"No event has anything at {each.text!r:.120}, so nothing would be redacted. Write the path as search shows it: eventlog search TEXT"
+                )
 
     def _event(self, event: StoredEvent) -> StoredEvent:
         try:
@@ -87,7 +102,7 @@ class Redacting:
         changed = self._all(event.type, tree)
         place = _INPUTS.get(event.type)
         if place is not None:
-            changed = self._input(tree, place) or changed
+            changed = self._input(tree, event.type, place) or changed
         if not changed:
             return event
         if isinstance(tree.get("digest"), bytes):
@@ -105,7 +120,7 @@ class Redacting:
                 changed = True
         return changed
 
-    def _input(self, tree: Any, place: tuple[str, ...]) -> bool:
+    def _input(self, tree: Any, kind: str, place: tuple[str, ...]) -> bool:
         """What the paths name inside of an input's own bytes."""
         for key in place[:-1]:
             tree = tree[key]
@@ -117,7 +132,13 @@ class Redacting:
             inner = json.loads(payload) if as_json else self._codec.tree(payload)
         except (ValueError, Undecodable):
             return False  # it is not what it says it is; nothing can be named in it, only the whole of it
-        if not self._all(tree.get("type") or "", inner):
+        changed = False
+        for each in self.redactions:
+            for path in _inside(each, (kind, tree.get("type") or ""), place):
+                if self._replace(inner, path):
+                    self._used.add(each.text)
+                    changed = True
+        if not changed:
             return False
         tree[place[-1]] = json.dumps(inner).encode() if as_json else self._codec.encode_value(inner, Any)
         return True
@@ -125,9 +146,9 @@ class Redacting:
     def _replace(self, tree: Any, path: tuple[str, ...]) -> bool:
         key, rest = path[0], path[1:]
         if isinstance(tree, dict):
-            places: list[Any] = [each for each in tree if key in ("*", str(each))]
+            places: list[Any] = [each for each in tree if _names(key, str(each))]
         elif isinstance(tree, list):
-            places = [at for at in range(len(tree)) if key in ("*", str(at))]
+            places = [at for at in range(len(tree)) if _names(key, str(at))]
         else:
             return False
         changed = False
@@ -146,3 +167,16 @@ class Redacting:
 
     def _digest(self, blob: bytes, size: int) -> bytes:
         return hashlib.blake2b(blob, digest_size=size, key=self._key).digest()
+
+
+def _names(key: str, name: str) -> bool:
+    return key == name or ("*" in key and matches(key, name))
+
+
+def _inside(redaction: Redaction, kinds: tuple[str, str], place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The path within an input's payload, which stands at ``place``; ``kinds`` are the types of the event and of the input."""
+    size, path = len(place), redaction.path
+    if redaction.type in ("", kinds[1]):
+        yield path
+    if redaction.type in ("", *kinds) and len(path) > size and all(_names(*both) for both in zip(path, place, strict=False)):
+        yield path[size:]
