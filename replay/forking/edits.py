@@ -8,6 +8,7 @@ fields are reached through ``payload`` or without it. ``--drop 5`` leaves one ou
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -37,6 +38,8 @@ class Edit:
     version: int
     path: tuple[str, ...]
     value: Any
+    #: How the value was written; empty when it was not read from a text.
+    said: str = attrs.field(default="", eq=False)
 
     def __str__(self) -> str:
         return f"{self.version} {'.'.join(self.path)}={json.dumps(self.value, ensure_ascii=False)}"
@@ -82,9 +85,9 @@ def parse_edit(version: int, text: str) -> Edit:
     if not mark or not all(keys):
         raise ForkRefused(f"{text!r:.120} is no edit: write FIELD=VALUE, for example cents=100 or response.text=no")
     try:
-        return Edit(version, keys, json.loads(value))
+        return Edit(version, keys, json.loads(value), value)
     except ValueError:
-        return Edit(version, keys, value)
+        return Edit(version, keys, value, value)
 
 
 def parse_inserts(text: str) -> tuple[Insert, ...]:
@@ -157,8 +160,31 @@ def _with(codec: Codec, piece: Piece, edit: Edit) -> Piece:
     except LogError as problem:
         if isinstance(problem, ForkRefused):
             raise
-        raise ForkRefused(f"{edit} does not fit {piece.type}: {problem}") from problem
+        raise ForkRefused(f"{edit} does not fit {piece.type}: {problem}{_quoting(codec, piece, edit)}") from problem
     return attrs.evolve(piece, type=kind, schema=schema, data=blob)
+
+
+def _quoting(codec: Codec, piece: Piece, edit: Edit) -> str:
+    """The way out for a text that was taken for JSON; empty when no text stands there, or one was given."""
+    try:
+        if isinstance(edit.value, str) or not isinstance(_standing(codec, piece, edit), str):
+            return ""
+    except LogError:
+        return ""  # the event cannot be read at all, and that is what is told
+    text = json.dumps(edit.said or json.dumps(edit.value, ensure_ascii=False), ensure_ascii=False)
+    again = shlex.quote(f"{'.'.join(edit.path)}={text}")
+    return f". A text stands there, and what reads as JSON is taken for JSON. To give it as text, quote it: --edit {edit.version} {again}"
+
+
+def _standing(codec: Codec, piece: Piece, edit: Edit) -> Any:
+    """What stands in the event where the edit goes."""
+    tree, path = codec.tree(piece.data), edit.path
+    if piece.type == "input.received" and (path[0] not in tree or (path[0] == "payload" and len(path) > 1)):
+        path = path[1:] if path[0] == "payload" else path
+        tree = json.loads(tree["payload"]) if tree["format"] == "json" else codec.tree(tree["payload"])
+    for key in path:
+        tree = _at(tree, key, edit)
+    return tree
 
 
 def _set_in_payload(codec: Codec, tree: dict[str, Any], edit: Edit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -64,6 +65,30 @@ def test_what_is_dropped_is_gone_and_what_is_inserted_is_there(told):
 def test_a_change_that_cannot_be_made_is_refused(told, change, said):
     with pytest.raises(ForkRefused, match=said):
         pieces(told, *change.pop("edits", []), **change)
+
+
+@pytest.mark.parametrize(
+    ("edit", "way"),
+    [
+        ((2, 'response.text={"labels": ["a"]}'), """--edit 2 'response.text="{\\"labels\\": [\\"a\\"]}"'"""),
+        ((2, "response.text=5"), """--edit 2 'response.text="5"'"""),
+        ((0, "order_id=true"), """--edit 0 'order_id="true"'"""),
+        ((0, "payload.order_id=null"), """--edit 0 'payload.order_id="null"'"""),
+    ],
+)
+def test_json_where_a_text_stands_is_refused_with_the_edit_that_says_it_as_text(told, edit, way):
+    with pytest.raises(ForkRefused, match="A text stands there") as refused:
+        pieces(told, edit)
+    assert str(refused.value).endswith(way)
+    version, text = shlex.split(way)[1:]
+    found, _ = pieces(told, (int(version), text))
+    assert edit[1].partition("=")[2] in str(app_of(paying).codec.tree(found[edit[0]].data))
+
+
+def test_a_value_that_does_not_fit_where_no_text_stands_has_no_word_about_quoting(told):
+    with pytest.raises(ForkRefused) as refused:
+        pieces(told, (0, "cents=[1]"))
+    assert "quote" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["cents", "=5", "a..b=1"])
