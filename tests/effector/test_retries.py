@@ -154,20 +154,21 @@ def test_there_is_no_attempt_past_the_deadline(wobbly):
 
 def test_an_intent_whose_deadline_passed_while_it_waited_ends_as_the_error_it_was(wobbly):
     """S-6.3: it ran, so it is not EXPIRED; its end was seen, so it is not UNKNOWN."""
-    wobbly.fails = {"x": [Retryable("wait", after=timedelta(seconds=1.5))]}
+    wobbly.fails = {"x": [Retryable("wait", after=timedelta(milliseconds=500))]}
+    wobbly.stage("warm", tool="wobbly", key="warm")
     deadlines: list[int] = []
 
     def until() -> bool:
-        if not deadlines:  # the effector is at work, so the short time is the intent's own
-            wobbly.stage("x", tool="wobbly", ttl=2 * SECOND)
-            deadlines.append(system_clock() + 2 * SECOND)
+        if not deadlines and wobbly.statuses("warm"):  # the effector is at work, so the short time is the intent's own
+            deadlines.append(system_clock() + 5 * SECOND // 2)
+            wobbly.stage("x", tool="wobbly", ttl=5 * SECOND // 2)
         return bool(wobbly.of(facts.IntentPostponed))
 
     wobbly.serve(until=until)
-    time.sleep(max(0.0, (deadlines[0] - system_clock()) / SECOND))  # nobody serves until the deadline is over
+    time.sleep(max(0.0, (deadlines[0] - system_clock()) / SECOND + 0.2))  # nobody serves until the deadline is over
     wobbly.serve(owners=("late",))
     (settled,) = wobbly.of(facts.IntentSettled)
-    assert ("ERROR", "Retryable", "wait", ["x"]) == (settled.status, settled.failure.type, settled.failure.message, wobbly.begun)
+    assert ("ERROR", "Retryable", "wait", ["warm", "x"]) == (settled.status, settled.failure.type, settled.failure.message, wobbly.begun)
 
 
 def test_an_effect_settled_by_a_person_while_it_waits_is_never_tried_again(wobbly):
