@@ -3,7 +3,8 @@
 Whoever keeps the file of a chain elsewhere can tell later whether anything that had been recorded by then was changed,
 taken away or put in between, and which event is the first. Positions are left out, so that a restored log, a copy and a
 bundle have the chain of the original. The digest at a stream's end is whole; of each event before it four bytes are
-kept, which is enough to find the place.
+kept, which is enough to find the place. Rows that no reader of streams sees have a chain of their own, under no name, when
+there are any.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import attrs
 
 from ..eventlog.events import StoredEvent
+from ..eventlog.inspecting import unseen_in
 from ..eventlog.log import EventLog
 from .errors import BrokenChain
 
 _FORMAT: Final = 1
 _MARK: Final = 4
+#: The name of the chain of those rows that belong to no stream for its readers.
+UNSEEN: Final = ""
 
 
 @attrs.frozen
@@ -47,13 +51,28 @@ def chain_of(log: EventLog, stream: str, *, upto: int | None = None) -> Chain:
     return Chain(stream, last, digest, bytes(marks))
 
 
+def chain_of_unseen(log: EventLog, streams: Collection[str] = ()) -> Chain:
+    """The chain over the rows that no reader of streams sees, of ``streams`` or of the whole log; ``version`` is -1 when there are none."""
+    digest = hashlib.sha256(f"intentlog chain {_FORMAT} unseen\n".encode()).digest()
+    marks, last = bytearray(), -1
+    for stored in unseen_in(log):
+        if streams and stored.stream not in streams:
+            continue
+        digest = hashlib.sha256(digest + _lengthened(stored.stream) + _framed(stored)).digest()
+        marks += digest[:_MARK]
+        last += 1
+    return Chain(UNSEEN, last, digest, bytes(marks))
+
+
 def _framed(stored: StoredEvent) -> bytes:
     """The event's columns, each with its kind and length in front, so that no two events look the same."""
-    parts = []
-    for value in (stored.version, stored.event_id, stored.type, stored.schema, stored.data, stored.recorded_at, stored.correlation, stored.causation):
-        kind, written = _written(value)
-        parts.append(kind + b"%d:" % len(written) + written)
-    return b"".join(parts)
+    columns = (stored.version, stored.event_id, stored.type, stored.schema, stored.data, stored.recorded_at, stored.correlation, stored.causation)
+    return b"".join(map(_lengthened, columns))
+
+
+def _lengthened(value: Any) -> bytes:
+    kind, written = _written(value)
+    return kind + b"%d:" % len(written) + written
 
 
 def _written(value: Any) -> tuple[bytes, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
@@ -100,12 +101,18 @@ def verify(streams: list[str], shows: bool, out: str | None, known_chain: Any, u
 
 def _compared(log: EventLog, file: Any, streams: list[str]) -> Iterator[StreamReport]:
     """A report for each stream that is not what it was when the chain's file was made."""
-    from .chaining import chain_of, differs_at, read_lines
+    from .chaining import UNSEEN, Chain, chain_of, chain_of_unseen, differs_at, read_lines
     from .errors import BrokenChain
     from .verify import FaultKind, StreamReport
 
+    if file is None:
+        return
+    known_unseen = Chain(UNSEEN, -1, b"", b"")
     try:
-        for sealed in read_lines(file, file.name) if file is not None else ():
+        for sealed in read_lines(file, file.name):
+            if sealed.stream == UNSEEN:
+                known_unseen = sealed
+                continue
             if streams and sealed.stream not in streams:
                 continue
             at = differs_at(sealed, chain_of(log, sealed.stream, upto=sealed.version))
@@ -117,19 +124,25 @@ def _compared(log: EventLog, file: Any, streams: list[str]) -> Iterator[StreamRe
                 yield report
     except (BrokenChain, UnicodeDecodeError) as problem:
         raise click.UsageError(str(problem)) from problem
+    found = chain_of_unseen(log)
+    if not streams and (found.version, found.digest if found.marks else b"") != (known_unseen.version, known_unseen.digest):
+        report = StreamReport("")
+        text = f"{found.version + 1} rows belong to no stream for its readers, and {known_unseen.version + 1} did then; they are not the same"
+        report.fault(FaultKind.CHAIN, 0, text)
+        yield report
 
 
 def _sealed(log: EventLog, streams: list[str], out: str | None) -> list[Chain]:
     """The chains of the streams, written to ``out``; without their marks."""
     import attrs
 
-    from .chaining import chain_of, written_lines
+    from .chaining import chain_of, chain_of_unseen, written_lines
 
     kept: list[Chain] = []
 
     def chains() -> Iterator[Chain]:
-        for stream in sorted(streams) if streams else log.streams():
-            found = chain_of(log, stream)
+        unseen = chain_of_unseen(log, streams)
+        for found in itertools.chain([unseen] if unseen.marks else [], (chain_of(log, stream) for stream in sorted(streams) or log.streams())):
             kept.append(attrs.evolve(found, marks=b""))
             yield found
 
@@ -143,11 +156,11 @@ def _sealed(log: EventLog, streams: list[str], out: str | None) -> list[Chain]:
 
 
 def _tell_sealed(sealed: list[Chain], as_json: bool) -> None:
-    from .chaining import total_of
+    from .chaining import UNSEEN, total_of
 
     total = total_of(sealed).hex()
     if as_json:
-        print_json({"chain": total, "streams": len(sealed), "events": sum(each.version + 1 for each in sealed)})
+        print_json({"chain": total, "streams": sum(each.stream != UNSEEN for each in sealed), "events": sum(each.version + 1 for each in sealed)})
     else:
         say(f"chain {total}")
 
@@ -159,7 +172,8 @@ def _count(log: EventLog) -> int:
 def _sum_up(counts: dict[str, int], waiting: list[Any], open_intents: int, counted: Any) -> None:
     if waiting:
         say(styled(f"{counted(open_intents, 'intent')} without an outcome", bold=True))
-        columns = [Column("stream", gives=True), Column("version", right=True), Column("intent"), Column("tool", gives=True), Column("attempts", right=True)]
+        columns = [Column("stream", gives=True), Column("version", right=True), Column("intent", whole=True)]
+        columns += [Column("tool", gives=True), Column("attempts", right=True)]
         table(columns, [(each.stream, each.version, each.intent_id, each.tool, each.attempts) for each in waiting])
         if open_intents > len(waiting):
             say(f"… and {open_intents - len(waiting):,} more; --json lists them all")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
@@ -35,9 +36,12 @@ from .fold import head_of
 from .forking.begun import is_still
 from .orphans import lost_send, uncorrelated
 from .signatures import Signatures
+from .verify_rows import Unseen, lacking_indexes, nowhere, unseen_rows
 
 _FACTS: Final = frozenset(facts.FACTS)
 _MOST_SENT: Final = 10_000
+#: The number of a rule, which says nothing to whoever reads a report.
+_RULE: Final = re.compile(r" \(S-[0-9.]+\)")
 
 
 class FaultKind(enum.Enum):
@@ -45,6 +49,8 @@ class FaultKind(enum.Enum):
 
     EMPTY = "not one event is there"
     HOLE = "versions have a hole"
+    TWICE = "a version is there twice"
+    UNSEEN = "no reader of streams sees it"
     ORDER = "positions do not grow"
     UNDECODABLE = "cannot be decoded"
     NOT_CANONICAL = "bytes are not canonical"
@@ -57,6 +63,7 @@ class FaultKind(enum.Enum):
     CATEGORY = "listed under another category"
     NO_WAKE = "nobody will be woken for it"
     CHECKPOINT = "a checkpoint is ahead"
+    INDEX = "an index is missing"
     ORPHAN = "belongs to nothing"
     CHAIN = "not what it was when the chain was made"
     SIGNATURE = "not signed by who seems to have signed it"
@@ -111,10 +118,10 @@ class StreamReport:
         """Whether no fault was found."""
         return not self.faults
 
-    def fault(self, kind: FaultKind, version: int, text: str) -> None:
+    def fault(self, kind: FaultKind, version: int, text: str, count: int = 1) -> None:
         """Keep the first of its kind, count the others."""
         known = self.faults.get(kind)
-        self.faults[kind] = Fault(self.stream, version, kind, text) if known is None else attrs.evolve(known, count=known.count + 1)
+        self.faults[kind] = Fault(self.stream, version, kind, text, count) if known is None else attrs.evolve(known, count=known.count + count)
 
 
 def verify_all(
@@ -134,10 +141,13 @@ def verify_all(
     # Before any event is read: an effector saves a checkpoint only behind outcomes that are recorded by then.
     whole = StreamReport("")
     checkpoints = _checkpoints(log, whole)
+    unseen = _tables(log, whole)
     if not whole.sound:
         yield whole
     for stream in log.streams() if streams is None else streams:
         report = StreamReport(stream)
+        if (rows := unseen.get(stream)) is not None:
+            report.fault(FaultKind.UNSEEN, rows.version, str(rows), rows.count)
         try:
             head_of(log, stream)
             folder = folders.get(category_of(stream))
@@ -149,7 +159,8 @@ def verify_all(
             _beside(log, check, checkpoints)
             _snapshot(log, folder, report)
         except EmptyStream as problem:
-            report.fault(FaultKind.EMPTY, 0, str(problem))
+            if rows is None:  # otherwise it has some, in another place
+                report.fault(FaultKind.EMPTY, 0, str(problem))
         except StoreSchemaError as problem:
             report.fault(FaultKind.COLUMN, report.events, str(problem))
         progress(report)
@@ -165,6 +176,20 @@ def _checkpoints(log: EventLog, report: StreamReport) -> dict[str, int]:
         report.fault(FaultKind.COLUMN, 0, str(problem))
         return {}
     return checkpoints
+
+
+def _tables(log: EventLog, report: StreamReport) -> dict[str, Unseen]:
+    """What is in the tables beside what readers see; the rows of streams that get a report of their own are given back."""
+    try:
+        for text in lacking_indexes(log):
+            report.fault(FaultKind.INDEX, 0, text)
+        unseen = unseen_rows(log)
+        for rows in nowhere(unseen, log):
+            report.fault(FaultKind.UNSEEN, rows.version, str(rows), rows.count)
+    except StoreSchemaError as problem:
+        report.fault(FaultKind.COLUMN, 0, str(problem))
+        return {}
+    return unseen
 
 
 def _beside(log: EventLog, check: _Check, checkpoints: dict[str, int]) -> None:
@@ -240,6 +265,11 @@ class _Check:
         return True
 
     def _place(self, stored: StoredEvent) -> None:
+        if stored.version == self.version:
+            text = f"version {stored.version} is there twice, at positions {self.position} and {stored.position}: no append writes a version that is there"
+            self.report.fault(FaultKind.TWICE, stored.version, text)
+            self.position = max(self.position, stored.position)  # which of the two comes first is nobody's promise
+            return
         if stored.version != self.version + 1:
             missing = f"{self.version + 1}" if stored.version == self.version + 2 else f"{self.version + 1} to {stored.version - 1}"
             self.report.fault(FaultKind.HOLE, stored.version, f"version {stored.version} follows {self.version}: {missing} is missing")
@@ -298,7 +328,7 @@ class _Check:
             self.run_state.at = stored.version
             take(self.run_state, event, stored.recorded_at)
         except ImpossibleHistory as problem:
-            self.report.fault(FaultKind.IMPOSSIBLE, stored.version, f"{stored.type}: {problem}")
+            self.report.fault(FaultKind.IMPOSSIBLE, stored.version, f"{stored.type}: {_RULE.sub('', str(problem))}")
             self.run_state = None  # what follows would only repeat it
 
     def _intent(self, stored: StoredEvent, event: Any) -> None:
@@ -308,7 +338,7 @@ class _Check:
             self.open[event.intent_id] = attrs.evolve(self.open[event.intent_id], attempts=event.attempt)
         elif isinstance(event, facts.IntentSettled):
             if event.intent_id in self.settled:
-                self.report.fault(FaultKind.SETTLED_TWICE, stored.version, f"intent {event.intent_id} has an outcome already; the first one is final (S-6.2)")
+                self.report.fault(FaultKind.SETTLED_TWICE, stored.version, f"intent {event.intent_id} has an outcome already; the first one is final")
             self.settled.add(event.intent_id)
             self.open.pop(event.intent_id, None)
         elif isinstance(event, facts.InputSent):

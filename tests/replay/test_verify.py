@@ -125,6 +125,15 @@ def test_a_second_outcome_is_found(kept, edit):
     assert {FaultKind.SETTLED_TWICE: 9, FaultKind.IMPOSSIBLE: 9} == dict(faults(kept))
 
 
+def test_a_fault_names_no_rule_of_the_house(kept, edit):
+    settled = APP.codec.decode(*next((s.type, s.schema, s.data) for s in kept.log.read(STREAM) if s.version == 8))
+    rewrite(kept, edit, 9, lambda event: settled)
+    asked = APP.codec.decode(*next((s.type, s.schema, s.data) for s in kept.log.read(STREAM) if s.version == 2))
+    rewrite(kept, edit, 3, lambda event: asked)
+    texts = [fault.text for fault in report(kept).faults.values()]
+    assert (True, False) == (any("the first one wins" in text for text in texts), any("S-" in text for text in texts))
+
+
 def test_a_history_that_no_run_can_have_written_is_found(kept, edit):
     rewrite(kept, edit, 3, lambda event: facts.TimerFired(0, "timer-0-1", 1))
     assert [(FaultKind.IMPOSSIBLE, 3)] == faults(kept)
