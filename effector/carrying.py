@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from ..agents.committer import Committer
@@ -60,9 +60,10 @@ class Carrying:
         boundary: Callable[[str, str], None],
         on_error: Callable[[str, BaseException], None],
         watching: Watching,
+        is_ours: Callable[[Claim], Awaitable[bool]],
         verifier: Verifier | None = None,
     ) -> None:
-        self._verifier = verifier
+        self._verifier, self._is_ours = verifier, is_ours
         self._codec, self._tools, self._clock, self._owner, self._committer = codec, tools, clock, owner, committer
         self._counts, self._limits, self._boundary, self._on_error, self._watching = counts, limits, boundary, on_error, watching
         #: Calls of users' code under way: whose, and when its time is up.
@@ -80,6 +81,7 @@ class Carrying:
         finds the attempt; after it neither is, and nothing of this key runs here any more.
         """
         self._boundary("claimed", claim.name)
+        pending.own_attempt = 0
         tool = self._tools.get(pending.intent.tool)
         objection = phases.verify(pending, self._verifier)
         if objection is not None:
@@ -128,7 +130,7 @@ class Carrying:
         attempt = pending.attempts + 1
         event = phases.attempted_event(self._codec, pending, self._owner, claim.token)
         await self._append(claim, pending, event, ())
-        pending.attempts = attempt  # the tail may have told of it meanwhile
+        pending.attempts = pending.own_attempt = attempt  # the tail may have told of it meanwhile
         self._counts.attempts += 1
         self._watching.attempted(pending)
         self._boundary("attempt.recorded", claim.name)
@@ -154,7 +156,8 @@ class Carrying:
         beside = (signed_outcome(self._codec, keys, claim.name, pending.intent.intent_id, event),) if keys is not None else ()
         try:
             await self._append(claim, pending, event, (Wake(TURNS, self._clock(), sooner=True),), hand_back=hand_back, beside=beside)
-        except EventIdConflict:  # somebody else, a person perhaps, settled it first; the key is still ours
+        except EventIdConflict:  # somebody settled it first: a person, while the key is ours, or whoever has the key now
+            await self.hold(claim, pending)
             self.refuse(pending, outcome)
             return False
         self._counts.settled += 1
@@ -178,7 +181,7 @@ class Carrying:
                     outcome = await self._committer.commit(request)
                     break
                 except LogUnavailable as problem:
-                    self._on_error(f"recording {event.type} on {claim.name}", problem)
+                    self.trouble(pending, f"recording {event.type} on {claim.name}", problem)
                     self._watching.failed(APPENDS, problem)
                     failures += 1
                 await asyncio.sleep(pause(failures))
@@ -190,6 +193,19 @@ class Carrying:
             self.lose(claim, pending)
         if isinstance(outcome, LogError):
             raise outcome
+
+    def trouble(self, pending: Pending, doing: str, problem: BaseException) -> None:
+        """``doing`` something for the intent failed."""
+        self._watching.hindered(pending, doing, problem)
+        self._on_error(doing, problem)
+
+    async def hold(self, claim: Claim, pending: Pending) -> None:
+        """Raises ``LeaseLost``, which is counted, when the claim is somebody else's: whoever has it may have written first what we
+        were about to, and then the store says no more than that it is there already.
+        """
+        if not await self._is_ours(claim):
+            self.lose(claim, pending)
+            raise LeaseLost(f"{claim.name} was taken over by another effector.")
 
     def refuse(self, pending: Pending, outcome: phases.Outcome | None = None) -> None:
         """What was to be said of ``pending``, or begun, came after its outcome."""

@@ -31,6 +31,8 @@ from .watching import Watching
 
 _DEAF: Final = 5.0
 """Seconds past its timeout after which a tool counts as deaf to its cancellation."""
+_OVERSLEPT: Final = 2.0
+"""Seconds between two looks at the lanes, half a second apart, from which on it is this process that stood still."""
 _BUSY: Final = 1.0
 """Seconds until a key that somebody else holds is looked at again, at most; or two polls, if they are longer."""
 _LAST: Final = 5.0
@@ -72,6 +74,7 @@ class Effector:
             boundary=boundary,
             on_error=on_error,
             watching=self._watching,
+            is_ours=self._is_ours,
             verifier=verifier,
         )
         # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
@@ -237,12 +240,14 @@ class Effector:
 
     async def _lane(self, outbox: Outbox, claim: Claim) -> None:
         held, handed_back = self._places.pop(claim.name, None), True
+        pending: Pending | None = None
         try:
             while (chosen := self._next(outbox, claim.name, held)) is not None:
                 (pending, place), held, handed_back = chosen, None, False
                 try:
                     end = await self._carrying.carry_out(claim, pending, place, last=outbox.is_last(pending))
                 except EventIdConflict:  # withdrawn, or settled by an operator, at this very moment: the tail will say
+                    await self._carrying.hold(claim, pending)
                     await self._following.look_ahead([claim.name])
                     if outbox.first(claim.name) is pending:
                         if not await self._following.over_before(pending):
@@ -263,7 +268,11 @@ class Effector:
         except (LeaseLost, EventIdConflict):
             handed_back = False  # it is somebody else's now
         except Exception as problem:  # this key is begun again after a pause; other keys go on
-            self._on_error(f"carrying out intents of {claim.name}", problem)
+            doing = f"carrying out intents of {claim.name}"
+            if pending is not None:
+                self._carrying.trouble(pending, doing, problem)
+            else:
+                self._on_error(doing, problem)
             self._watching.failed(f"lane {claim.name}", problem)
             failures = self._failures[claim.name] = self._failures.get(claim.name, 0) + 1
             self._busy_until[claim.name] = self._log.clock() + int(pause(failures, 60.0) * SECOND)
@@ -311,6 +320,13 @@ class Effector:
             self._watching.beat("checkpoint")
             await within(1.0, self._looked)
 
+    async def _is_ours(self, claim: Claim) -> bool:
+        """Whether nobody took the key over; while the store cannot be asked, the next renewal will tell."""
+        try:
+            return not await beat(self._log, [claim], self.settings.lease)
+        except LogUnavailable:
+            return True
+
     async def _renew(self) -> None:
         while True:
             claims = [*self._fresh.values(), *(claim for claim, _ in self._lanes.values())]
@@ -327,15 +343,20 @@ class Effector:
 
     async def _watch_lanes(self) -> None:
         """Leave keys whose tool ignores its timeout to their leases: renewed for ever, nobody would ever hear of them again."""
+        looked, patient = asyncio.get_running_loop().time(), 0.0
         while True:
             now = asyncio.get_running_loop().time()
+            if now > looked + _OVERSLEPT:  # this process itself stood still, and no tool could hear of its timeout meanwhile
+                patient = now + _DEAF
+            looked = now
             for claim, (pending, deadline) in list(self._carrying.calls.items()):
                 entry = self._lanes.get(claim.name)
-                if now > deadline + _DEAF and entry is not None and entry[0] == claim:
+                if now > max(deadline + _DEAF, patient) and entry is not None and entry[0] == claim:
                     del self._lanes[claim.name]
                     entry[1].cancel()
                     self._watching.abandoned(pending, now - deadline)
-                    self._on_error(f"carrying out intents of {claim.name}", TimeoutError(f"{pending.intent.tool} is deaf to its cancellation"))
+                    text = f"{pending.intent.tool} is deaf to its cancellation"
+                    self._carrying.trouble(pending, f"carrying out intents of {claim.name}", TimeoutError(text))
             if not self._carrying.appending:
                 self._watching.beat(APPENDS)
             self._watching.beat("lanes")

@@ -49,7 +49,8 @@ def of(pending: Pending) -> dict[str, Any]:
     """What every line about an intent holds."""
     stream = pending.stream
     key = stream.partition("-")[2]
-    return {"intent_id": pending.intent.intent_id, "stream": stream, "key": key, "tool": pending.intent.tool, "attempt": pending.attempts}
+    attempt = pending.own_attempt or pending.attempts
+    return {"intent_id": pending.intent.intent_id, "stream": stream, "key": key, "tool": pending.intent.tool, "attempt": attempt}
 
 
 def fault(problem: BaseException) -> dict[str, str]:
@@ -65,7 +66,7 @@ class LogLines(Watching):
         """``level``: what ``log`` leaves out below it is not put together either."""
         self._log = log
         self._debug, self._info = _LEVELS[level] <= _LEVELS["debug"], _LEVELS[level] <= _LEVELS["info"]
-        self._told: dict[tuple[str, str], float] = {}
+        self._told: dict[tuple[str, str, str], float] = {}
 
     def attempted(self, pending: Pending) -> None:
         if self._debug:
@@ -116,12 +117,21 @@ class LogLines(Watching):
     def set_aside(self, partition: int, offset: int, kind: str, why: str) -> None:
         self._log.error("dead letter", partition=partition, offset=offset, kind=kind)
 
+    def hindered(self, pending: Pending, doing: str, problem: BaseException) -> None:
+        if self._is_new(doing, problem, pending.intent.intent_id):
+            self._log.warning("trouble", doing=doing, **of(pending), **fault(problem))
+        self._is_new(doing, problem)  # it is told as ``trouble`` next, and stands here already
+
     def trouble(self, doing: str, problem: BaseException) -> None:
         """Something failed; the same again within ten seconds is not told."""
-        same, now = (doing, type(problem).__name__), time.monotonic()
+        if self._is_new(doing, problem):
+            self._log.warning("trouble", doing=doing, **fault(problem))
+
+    def _is_new(self, doing: str, problem: BaseException, intent_id: str = "") -> bool:
+        same, now = (doing, type(problem).__name__, intent_id), time.monotonic()
         if now - self._told.get(same, -_SAME_AGAIN) < _SAME_AGAIN:
-            return
+            return False
         if len(self._told) > 1_000:
             self._told.clear()
         self._told[same] = now
-        self._log.warning("trouble", doing=doing, **fault(problem))
+        return True

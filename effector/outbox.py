@@ -33,6 +33,8 @@ class Pending:
     intent: facts.IntentStaged
     #: Attempts recorded so far; one of them may still be running somewhere.
     attempts: int = 0
+    #: The attempt that this effector itself makes, 0 while it makes none: the log may tell of another's meanwhile.
+    own_attempt: int = 0
     #: When it was recorded: µs since 1970-01-01 UTC.
     staged_at: int = 0
     #: How the attempts ended that were seen to fail in a way that may heal: attempt → what is known of it.

@@ -69,6 +69,9 @@ class Watching:
     def left(self, pending: Pending) -> None:
         """The effector stops, and the tool was not over within the grace; the key is left to its lease (S-6.7)."""
 
+    def hindered(self, pending: Pending, doing: str, problem: BaseException) -> None:
+        """``doing`` something for the intent failed; ``on_error`` hears of it next."""
+
     def repeated(self, pending: Pending, status: str) -> None:
         """A bus delivered an intent that has its outcome: that is published again, and nothing is carried out."""
 
@@ -152,6 +155,10 @@ class Everyone(Watching):
     def left(self, pending: Pending) -> None:
         for each in self._listeners:
             each.left(pending)
+
+    def hindered(self, pending: Pending, doing: str, problem: BaseException) -> None:
+        for each in self._listeners:
+            each.hindered(pending, doing, problem)
 
     def repeated(self, pending: Pending, status: str) -> None:
         for each in self._listeners:

@@ -13,6 +13,8 @@ from .means import Means
 T = TypeVar("T")
 _DEAF: Final = 5.0
 """Seconds past its timeout after which a tool counts as deaf to its cancellation."""
+_OVERSLEPT: Final = 2.0
+"""Seconds late from which on it is this process that stood still."""
 
 
 class Lost(Exception):
@@ -35,7 +37,10 @@ class Calling:
         """``coroutine``, a user's code, for as long as it may take and the claim is ours."""
         call = held.call = asyncio.ensure_future(coroutine)
         try:
+            until = asyncio.get_running_loop().time() + tool.timeout.total_seconds() + _DEAF
             done, _ = await asyncio.wait({call}, timeout=tool.timeout.total_seconds() + _DEAF)
+            if not done and asyncio.get_running_loop().time() > until + _OVERSLEPT:  # this process stood still: the tool has not heard of its timeout yet
+                done, _ = await asyncio.wait({call}, timeout=_DEAF)
         except asyncio.CancelledError:
             self._leave_behind(call)
             raise
@@ -47,7 +52,9 @@ class Calling:
         if not done:
             self._leave_behind(call)
             self._means.watching.abandoned(held.pending, _DEAF)
-            self._means.on_error(f"carrying out intents of {held.pending.stream}", TimeoutError(f"{tool.name} is deaf to its cancellation"))
+            doing, problem = f"carrying out intents of {held.pending.stream}", TimeoutError(f"{tool.name} is deaf to its cancellation")
+            self._means.watching.hindered(held.pending, doing, problem)
+            self._means.on_error(doing, problem)
             raise Deaf
         result: T = call.result()
         return result

@@ -216,8 +216,7 @@ class Executing:
                 outcome, value = self._encoded(pending, outcome, 0)
                 await self._store(held, outcome.status, value)
         except AlreadyDone as problem:
-            m.counts.refused += 1
-            m.watching.refused(pending, outcome)
+            m.holding.lose(held)  # only who holds it can have said so: it was taken over
             entry.told = True
             return problem.done, False
         except StaleToken as problem:

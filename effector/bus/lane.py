@@ -76,7 +76,10 @@ class Lane:
             over = await self._take(entry, self.leaving)
         except Exception as problem:  # this message is taken up again after a pause; other keys go on
             name = f"lane {self.partition}"
-            self._on_error(f"taking a message of partition {self.partition}", problem)
+            doing = f"taking a message of partition {self.partition}"
+            if entry.pending is not None:
+                self._watching.hindered(entry.pending, doing, problem)
+            self._on_error(doing, problem)
             self._watching.failed(name, problem)
             times = entry.times + 1 if entry.waits_for == FAILED else 1
             now = self._clock()

@@ -41,6 +41,7 @@ class Taking:
             found = wire.decode_intent(m.codec, entry.message, m.settings.most_bytes)
         except BadMessage as problem:
             return await self._publishing.set_aside(entry, type(problem).__name__, str(problem))
+        entry.pending = found if isinstance(found, Pending) else None
         entry.staged_at = found.staged_at if isinstance(found, Pending) else found.envelope.recorded_at
         objection = self._verify(found)
         if objection is not None:

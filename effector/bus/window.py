@@ -14,6 +14,7 @@ import attrs
 
 from ...agents import facts
 from ...eventlog.clock import Micros
+from ..outbox import Pending
 from .protocol import Message
 
 MOST: Final = 256
@@ -39,6 +40,8 @@ class Entry:
     staged_at: Micros = 0
     #: Attempts of its intent that are known to have ended in an error that may heal.
     postponed: dict[int, facts.IntentPostponed] = attrs.field(factory=dict)
+    #: What it was read as when it was last taken up.
+    pending: Pending | None = None
     #: Its settlement has been told of.
     told: bool = False
 

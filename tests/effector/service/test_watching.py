@@ -12,22 +12,24 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from intentlog.agents import ToolSet, tool
+from intentlog.agents import ToolSet, facts, tool
 from intentlog.agents.committer import Committer
 from intentlog.effector import Effector, EffectorSettings
 from intentlog.effector.logs import LogLines, logger
+from intentlog.effector.phases import Outcome
 from intentlog.effector.tracing import Spans, activation_span_id
 from intentlog.effector.watching import Everyone, Watching
 from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.errors import LogUnavailable
 from tests.effector.test_effector import CODEC, Outside
+from tests.effector.test_phases import pending
 
 
-def serve(outside: Outside, watching: Watching, tools: ToolSet | None = None) -> None:
+def serve(outside: Outside, watching: Watching, tools: ToolSet | None = None, on_error: Any = lambda doing, problem: None) -> None:
     async def run() -> None:
         committer = Committer(outside.log)
         settings = EffectorSettings(poll=0.005)
-        effector = Effector(CODEC, tools or outside.tools, outside.log, owner="e", committer=committer, settings=settings, watching=watching)
+        effector = Effector(CODEC, tools or outside.tools, outside.log, owner="e", committer=committer, settings=settings, watching=watching, on_error=on_error)
         running = asyncio.create_task(effector.run())
         async with asyncio.timeout(10):
             while not await effector.idle():  # noqa: ASYNC110 - it is on the log
@@ -88,6 +90,48 @@ def test_the_same_trouble_is_told_once_and_its_text_only_where_it_is_ours():
     assert ("calling", "ValueError", False) == (second["doing"], second["error"], "text" in second)
 
 
+def test_a_trouble_about_an_intent_names_it_and_is_told_once():
+    out = io.StringIO()
+    lines = LogLines(logger("info", out))
+    for name in ("i-1", "i-1", "i-2"):
+        about = pending("work", attempts=2)
+        about.intent = facts.IntentStaged(name, 3, 5, "work", {}, b"", 100)
+        lines.hindered(about, "recording intent.settled on a-k", LogUnavailable("gone"))
+        lines.trouble("recording intent.settled on a-k", LogUnavailable("gone"))
+    told = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert ["i-1", "i-2"] == [line["intent_id"] for line in told]
+    for line in told:
+        assert ("trouble", "a-k", "k", "work", 2, "gone") == (line["event"], line["stream"], line["key"], line["tool"], line["attempt"], line["text"])
+
+
+def test_a_line_about_what_this_effector_did_names_its_own_attempt_and_not_a_later_one_of_another():
+    out = io.StringIO()
+    mine = pending("work", attempts=2)
+    mine.own_attempt = 1
+    LogLines(logger("info", out)).refused(mine, Outcome("OK"))
+    assert 1 == json.loads(out.getvalue())["attempt"]
+
+
+def test_a_store_that_is_down_when_an_outcome_is_known_is_told_of_with_the_intent(monkeypatch):
+    with Outside() as outside:
+        failures, append = [2], outside.log.append_batch
+
+        def unreachable(requests: Any) -> Any:
+            if any(event.type == "intent.settled" for request in requests for part in request.parts for event in part.events) and failures[0]:
+                failures[0] -= 1
+                raise LogUnavailable("no route")
+            return append(requests)
+
+        monkeypatch.setattr(outside.log, "append_batch", unreachable)
+        monkeypatch.setattr("intentlog.agents.committer._TRIES", 1)
+        outside.stage("x")
+        out = io.StringIO()
+        lines = LogLines(logger("info", out))
+        serve(outside, lines, on_error=lines.trouble)
+    (line,) = [each for each in map(json.loads, out.getvalue().splitlines()) if each["event"] == "trouble"]
+    assert ("recording intent.settled on a-k", "x", "k", "work", 1) == (line["doing"], line["intent_id"], line["key"], line["tool"], line["attempt"])
+
+
 @pytest.fixture
 def exporter():
     return InMemorySpanExporter()
@@ -106,7 +150,6 @@ def span_of(exporter: InMemorySpanExporter, intent_id: str) -> Any:
 
 
 def test_a_span_an_attempt_in_the_trace_of_the_input_that_began_it_all_and_the_tool_inside(exporter, provider):
-    from intentlog.agents import facts
     from intentlog.eventlog.versions import ANY
 
     tracer = provider.get_tracer("the tool's own")
