@@ -30,7 +30,8 @@ _APART: Final = 10.0
 def init(url: str, as_json: bool) -> None:
     """Make the log, or bring one of an older release up to date.
 
-    Safe to run twice, and by two at once: a log that is there and up to date is left alone. On PostgreSQL, run it as the role that owns the
+    Safe to run twice, and by two at once: a log that is there and up to date is left alone. Indexes that somebody dropped are made
+    anew, or the rows in their way named. On PostgreSQL, run it as the role that owns the
     schema, and once after restoring a dump into another server.
     """
     from .opening import prepare_log
