@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from intentlog.agents import App, Complete, Suspend, applies
+from intentlog.agents import Aggregate, App, Complete, Suspend, applies
 from intentlog.agents.streams import Folder
 from intentlog.eventlog.errors import TerminalError
 from intentlog.eventlog.versions import ANY
@@ -133,13 +133,14 @@ def test_a_changed_default_is_found_against_a_bundle_wherever_its_history_ends(w
     opened = open_bundle(tmp_path / "cut.bundle")
     same, found = (replay_stream(opened, code, STREAM) for code in (app, app_of(silent, state=Begun)))
     assert (Verdict.SAME, StateCheck.COMPARED) == (same.verdict, same.state)
+    assert found.divergence is not None
     assert (Verdict.DIVERGED, "state.refunded_cents", cut) == (found.verdict, found.divergence.field, found.divergence.version)
 
 
 def test_a_history_that_the_app_cannot_fold_is_bundled_with_the_snapshot_of_the_log(world, app, tmp_path):
-    class Angry(Account):
+    class Angry(Aggregate):
         @applies(RefundPaid)
-        def _(self, e: RefundPaid) -> Account:
+        def _(self, e: RefundPaid) -> Angry:
             raise ValueError("no")
 
     world.story(app, RefundAsked("o-1", 4200))
