@@ -79,11 +79,11 @@ class Taking:
         A crash between the two asks again: rather twice than never. It has no outcome here, for the answer comes to the agent itself.
         Past its deadline nobody is asked; the agent's own deadline makes that a denial (S-7.3).
         """
-        m, asked = self._means, question.asked
+        m, asked, name = self._means, question.asked, wire.question_name(question)
         now = m.clock()
         expired = now >= asked.expires_at
         try:
-            found = await m.ask(lambda: m.store.claim(asked.approval_id, m.owner, now=now, until=now + m.settings.lease))
+            found = await m.ask(lambda: m.store.claim(name, m.owner, now=now, until=now + m.settings.lease))
             if isinstance(found, Busy):
                 m.counts.busy += 1
                 m.watching.busy(question.stream)
@@ -93,11 +93,11 @@ class Taking:
                 return True
             token = found.token
             if not expired and not await self._published(entry, question):
-                await m.ask(lambda: m.store.release(asked.approval_id, token))
+                await m.ask(lambda: m.store.release(name, token))
                 return False
             try:
                 status = EXPIRED if expired else ASKED
-                await m.insist(lambda: m.store.complete(asked.approval_id, token, b"asked", status=status, now=m.clock(), expires_at=m.expires_at))
+                await m.insist(lambda: m.store.complete(name, token, b"asked", status=status, now=m.clock(), expires_at=m.expires_at))
             except StaleToken:  # somebody else took it up meanwhile, and asks
                 pass
         except StoreUnavailable:

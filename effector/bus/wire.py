@@ -15,7 +15,7 @@ import attrs
 
 from ...agents import facts
 from ...agents.errors import AgentError
-from ...agents.intents import ERROR
+from ...agents.intents import ERROR, fact_id
 from ...agents.signing import KeyRing, Signature
 from ...eventlog.codec import Codec
 from ...eventlog.errors import LogError, NewerSchema, Undecodable
@@ -129,6 +129,11 @@ def read_envelope(codec: Codec, value: bytes) -> Envelope:
 def signature_of(envelope: Envelope) -> Signature | None:
     """Its signature, ``None`` when there is none."""
     return Signature(envelope.key_id, envelope.signature) if envelope.key_id or envelope.signature else None
+
+
+def question_name(question: Question) -> str:
+    """Under which name dedup stores know a question: its id is that of a place on its stream, and every stream has one of the same."""
+    return f"question-{fact_id('question', question.stream, question.asked.approval_id).hex()}"
 
 
 def check_id(intent_id: str) -> None:

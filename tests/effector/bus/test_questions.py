@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from intentlog.agents.signing import KeyRing, Verifier
+from intentlog.effector.bus import wire
 from intentlog.eventlog.clock import system_clock
-from tests.effector.bus.scene import Scene, encoded, question, until
+from tests.effector.bus.scene import CODEC, Scene, encoded, question, until
 
 
 @pytest.fixture
@@ -23,7 +24,14 @@ def test_a_question_is_published_as_it_came_and_once(scene: Scene):
     scene.serve()
     (published,) = scene.broker.messages("approvals")
     assert (message.key, message.value, message.headers) == (published.key, published.value, published.headers)
-    assert ([], [], "ASKED") == (scene.results(), scene.begun, scene.store.look("approval-0-0", now=system_clock()).status)  # type: ignore[union-attr]
+    name = wire.question_name(wire.decode_intent(CODEC, published))  # type: ignore[arg-type]
+    assert ([], [], "ASKED") == (scene.results(), scene.begun, scene.store.look(name, now=system_clock()).status)  # type: ignore[union-attr]
+
+
+def test_questions_of_the_same_place_on_two_streams_are_both_asked(scene: Scene):
+    scene.publish(encoded(question(), "a-k"), encoded(question(), "a-other"))
+    scene.serve()
+    assert ["a-k", "a-other"] == sorted(str(each.key) for each in scene.broker.messages("approvals"))
 
 
 def test_a_question_past_its_deadline_is_asked_of_nobody(scene: Scene):

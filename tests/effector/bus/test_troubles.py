@@ -57,6 +57,25 @@ def test_a_tool_deaf_to_its_timeout_is_left_to_its_lease_and_other_keys_go_on(sc
     assert 9 == len(scene.results())
 
 
+def test_a_tool_that_could_not_hear_of_its_timeout_because_all_of_the_process_stood_still_is_not_called_deaf(scene: Scene, monkeypatch):
+    monkeypatch.setattr(module, "_DEAF", 0.1)
+    monkeypatch.setattr(module, "_OVERSLEPT", 0.2)
+
+    async def sleeper(name: str) -> None:
+        asyncio.get_running_loop().call_soon(time.sleep, 1.0)  # the loop, as when the process is stopped
+        try:
+            await asyncio.sleep(60)
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    tools = ToolSet([*scene.tools, tool(side_effect=True, timeout=timedelta(seconds=0.1))(sleeper)])
+    scene.stage("k", "sleeper", name="x")
+    scene.serve(scene.effector(tools=tools))
+    ((_, said),) = scene.results()
+    assert ("ERROR", "TimedOut", []) == (said.status, said.failure.type, scene.heard.told)  # type: ignore[union-attr]
+
+
 EXPIRED = {
     "never attempted": ("work", 0, "EXPIRED"),
     "attempted, and its end not seen": ("work", 1, "UNKNOWN"),
