@@ -1,12 +1,12 @@
 """The first event after which a condition holds, or stops holding.
 
-A condition that changes only once in the history (a *monotone* one) is found by looking at log₂ n states. Whether it
-changes only once is looked at, too, at every version, unless that is known; when it does not, the answer is the one of
-that scan, and it is said how often the condition changes.
+Every version is looked at, and it is said how often the condition changes. When it is known to change only once in the history
+(to be *monotone*), a few states are enough: those that the walk keeps are halved, and what lies between two of them is folded.
 """
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Final
 
 import attrs
@@ -40,7 +40,7 @@ class Found:
     changes: tuple[int, ...]
     #: It was looked at everywhere.
     scanned: bool
-    #: States it was evaluated on before the scan.
+    #: States it was evaluated on beside the scan.
     looks: int
 
     @property
@@ -62,24 +62,34 @@ def bisect(log: EventLog, app: App, stream: str, condition: Condition, upto: At 
 
 def bisect_here(walk: Walk, condition: Condition, *, trusted: bool = False) -> Found:
     """``bisect`` for a walk that is there already, wherever it stands."""
-    begin = _holds_at(walk, condition, -1)
-    looks, candidate = 2, None
-    if _holds_at(walk, condition, walk.last) is not begin:
-        low, high = -1, walk.last  # it is `begin` at low and not at high
-        while high - low > 1:
-            middle, looks = (low + high) // 2, looks + 1
-            low, high = (middle, high) if _holds_at(walk, condition, middle) is begin else (low, middle)
-        candidate = high
-    changes: tuple[int, ...] = (candidate,) if candidate is not None else ()
-    if not trusted:
+    begin, looks = walk.holds_at(condition, -1), 1
+    if trusted:
+        version, looks = _only_change(walk, condition, begin)
+        changes: tuple[int, ...] = (version,) if version is not None else ()
+    else:
         changes = _changes(walk, condition, begin)
     version = changes[0] if changes else None
     kind = walk.row(version)[1] if version is not None else ""
     return Found(walk.stream, walk.last, version, kind, not begin, changes, not trusted, looks)
 
 
-def _holds_at(walk: Walk, condition: Condition, version: int) -> bool:
-    return walk.holds(condition, walk.at(version), walk.row(version) if version >= 0 else None)
+def _only_change(walk: Walk, condition: Condition, begin: bool) -> tuple[int | None, int]:
+    """Where a condition that changes once does so, and on how many states it was evaluated for that."""
+    low, high, looks = -1, walk.last, 2  # it is `begin` at low and not at high
+    if walk.holds_at(condition, high) is begin:
+        return None, looks
+    while (middle := walk.kept_between(low, high)) is not None:
+        looks += 1
+        low, high = (middle, high) if walk.holds_at(condition, middle) is begin else (low, middle)
+    for step in (max(isqrt(high - low), 1), 1):  # what lies between two kept states: first a few of them, then all between two of those
+        for row, state in walk.each(low + 1, high - 1):
+            if (row[0] - low) % step == 0:
+                looks += 1
+                if walk.holds(condition, state, row) is not begin:
+                    high = row[0]
+                    break
+        low = high - 1 - (high - 1 - low) % step
+    return high, looks
 
 
 def _changes(walk: Walk, condition: Condition, begin: bool) -> tuple[int, ...]:

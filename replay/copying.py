@@ -11,11 +11,20 @@ import enum
 import uuid
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 
 _FIXED: Final = frozenset({type(None), bool, int, float, str, bytes, Decimal, datetime, date, time, timedelta, uuid.UUID, frozenset, type, enum.EnumMeta})
+
+_HOLDERS: Final = frozenset({dict, list, set})
+
+
+class _Shape(NamedTuple):
+    """What a class's objects are copied by, looked up once."""
+
+    names: tuple[str, ...]
+    frozen: bool
 
 
 class Copier:
@@ -25,6 +34,7 @@ class Copier:
         self.weight = 0
         #: id → (the value, kept so that its id stays its own; its copy)
         self._done: dict[int, tuple[Any, Any]] = {}
+        self._shapes: dict[type, _Shape] = {}
 
     def copy(self, value: Any) -> Any:
         """``value``, independent of it."""
@@ -35,7 +45,7 @@ class Copier:
         known = self._done.get(id(value))
         if known is not None:
             return known[1]
-        twin = self._fresh(kind, value)
+        twin = kind() if not value and kind in _HOLDERS else self._fresh(kind, value)
         self._done[id(value)] = (value, twin)
         return twin
 
@@ -53,13 +63,23 @@ class Copier:
             return set(value)
         if attrs.has(kind):
             return self._object(kind, value)
-        return copy.deepcopy(value)
+        inside: dict[int, Any] = {}
+        twin = copy.deepcopy(value, inside)
+        self.weight += len(inside)
+        return twin
 
     def _object(self, kind: type, value: Any) -> Any:
-        names = [field.name for field in attrs.fields(kind)]
-        twins = {name: self.copy(getattr(value, name)) for name in names}
-        changed = {name: twin for name, twin in twins.items() if twin is not getattr(value, name)}
-        return with_fields(value, changed) if changed or not is_frozen(kind) else value
+        shape = self._shapes.get(kind)
+        if shape is None:
+            shape = self._shapes[kind] = _Shape(tuple(field.name for field in attrs.fields(kind)), is_frozen(kind))
+        changed = {}
+        for name in shape.names:
+            each = getattr(value, name)
+            if type(each) in _FIXED:  # most of them are: they need no call
+                self.weight += 1
+            elif (twin := self.copy(each)) is not each:
+                changed[name] = twin
+        return with_fields(value, changed) if changed or not shape.frozen else value
 
 
 def copied(value: Any) -> Any:

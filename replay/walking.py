@@ -1,7 +1,8 @@
 """A cursor over one stream's history: forth, back, to any version, as often as one likes.
 
 The history is folded once from its beginning; every √n events a copy of the state is kept, from which any version is
-folded again in √n steps. Its rows are kept, too, as far as they fit the memory they are given; beyond it they are read again.
+folded again in √n steps. The larger the state, the further apart the copies are, so that making them costs less than the
+folding between them. Its rows are kept, too, as far as they fit the memory they are given; beyond it they are read again.
 Reads only, and holds nothing open between two calls.
 """
 
@@ -31,6 +32,8 @@ _ROW: Final = 300
 """What a row takes besides its bytes."""
 SPACING: Final = 64
 """Events between two kept states, at the least, unless told otherwise."""
+WORTH: Final = 2
+"""Values that may be copied for one event that was folded: less than half of what folding it costs."""
 _MOST_KEPT: Final = 3_000_000
 """Values in all kept states together; beyond it every other one is given up."""
 
@@ -57,10 +60,9 @@ class Seen:
 class Walk:
     """Stands at ``version`` of ``stream``, at first at its end. -1 is before the first event.
 
-    ``upto``: look at the history as it was then. ``memory``: bytes of rows to keep; ``spacing``: at least so
-    many events lie between two kept states. A history that cannot be folded to its
-    end can be walked up to there: ``broken`` tells why, and going further raises it. Raises ``NoSuchStream``,
-    ``NoSuchVersion`` or ``UnknownAgent``.
+    ``upto``: look at the history as it was then. ``memory``: bytes of rows to keep; ``spacing``: at least so many events lie
+    between two kept states. A history that cannot be folded to its end can be walked up to there: ``broken`` tells why, and
+    going further raises it. Raises ``NoSuchStream``, ``NoSuchVersion`` or ``UnknownAgent``.
     """
 
     def __init__(self, log: EventLog, app: App, stream: str, upto: At | int | None = None, *, memory: int = MEMORY, spacing: int = SPACING) -> None:
@@ -75,6 +77,10 @@ class Walk:
         self._kept: list[Row] = []
         self._all_kept = False
         self._spacing = max(spacing, isqrt(self.head + 1))
+        #: Version at which the next state is kept.
+        self._due = self._spacing - 1
+        #: Values looked at for the states that were kept.
+        self.copied = 0
         self._marks: list[int] = [-1]
         self._states: dict[int, tuple[StreamState, int]] = {-1: (self._folder.empty(stream), 1)}
         self._live = self._folder.empty(stream)
@@ -133,7 +139,7 @@ class Walk:
         self.goto(self.version + steps)
 
     def back(self, steps: int = 1) -> None:
-        """Back, in O(√n); raises ``NoSuchVersion`` at the beginning."""
+        """Back, as quickly as ``at``; raises ``NoSuchVersion`` at the beginning."""
         self.goto(self.version - steps)
 
     def until(self, condition: Condition, backwards: bool = False) -> int | None:
@@ -185,7 +191,18 @@ class Walk:
         try:
             return condition.holds(tree_of(state), EventTree(row, self.codec) if row is not None else None)
         except BadExpression as problem:
-            raise BadExpression(f"at version {state.version} of {self.stream}, {problem}") from None
+            where = f"at version {state.version}" if state.version >= 0 else "before the first event"
+            raise BadExpression(f"{where} of {self.stream}, {problem}") from None
+
+    def kept_between(self, low: int, high: int) -> int | None:
+        """The middle one of the versions between these two (without them) whose state is kept; ``None``: there is none."""
+        first, end = bisect_right(self._marks, low), bisect_left(self._marks, high)
+        return self._marks[(first + end) // 2] if first < end else None
+
+    def holds_at(self, condition: Condition, version: int) -> bool:
+        """Whether ``condition`` holds at ``version``. Raises what ``at`` and ``holds`` raise."""
+        kept = self._states.get(version)  # it is only looked at: no copy is needed
+        return self.holds(condition, kept[0] if kept is not None else self.at(version), self.row(version) if version >= 0 else None)
 
     def blocks_back(self, last: int) -> Iterator[tuple[int, int]]:
         """The history up to ``last`` in pieces ``first … last`` that ``each`` begins quickly, the latest first."""
@@ -245,7 +262,7 @@ class Walk:
         """Fold ``rows`` and keep states on the way; false, and ``broken`` and ``last`` tell, when that is not possible."""
         begin = 0
         while begin < len(rows):
-            end = bisect_left(rows, self._marks[-1] + self._spacing, begin, key=_version) + 1
+            end = bisect_left(rows, self._due, begin, key=_version) + 1
             part = rows[begin:end]
             try:
                 self._folder.fold(state, part)
@@ -253,7 +270,7 @@ class Walk:
                 self.broken, self.last = problem, self._last_before(problem, part)
                 return False
             begin = end
-            if part[-1][0] >= self._marks[-1] + self._spacing:
+            if part[-1][0] >= self._due:
                 self._keep(state)
         return True
 
@@ -278,6 +295,8 @@ class Walk:
             for mark in self._marks[1:-1:2]:
                 del self._states[mark]
             self._marks = sorted(self._states)
+        self.copied += copier.weight
+        self._due = state.version + max(self._spacing, copier.weight // WORTH)
 
     def at(self, version: int) -> StreamState:
         """The state at ``version``, the caller's own; the walk stays where it is. Raises what ``broken`` holds."""

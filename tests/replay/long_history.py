@@ -49,3 +49,11 @@ def _activation(app: App, stream: str, seq: int) -> Iterator[Any]:
     yield RefundPaid(f"re_{order}", cents)
     yield facts.Traced(seq, 2, "paid", {})
     yield facts.Completed(seq, now, 2, 0, f"re_{order}", seen=seen + 6)
+
+
+def record_backlog(log: EventLog, app: App, inputs: int, stream: str = STREAM) -> None:
+    """The same history, but for its inputs: they all came before the first of them was handled."""
+    activations = [list(_encoded(app, stream, seq)) for seq in range(inputs)]
+    log.append(stream, [events[0] for events in activations], ANY)
+    for events in activations:
+        log.append(stream, events[1:], ANY)

@@ -67,3 +67,20 @@ def test_a_copied_state_is_equal_and_goes_its_own_way(world):
         folder.fold(state, rows[version:])
         folder.fold(copy, rows[version : version + 1])
         assert folder.fold(folder.empty(STREAM), rows[: version + 1]) == copy
+
+
+class Opaque:
+    """Nothing that attrs knows."""
+
+    def __init__(self, held: list[list[int]]) -> None:
+        self.held = held
+
+
+def test_the_weight_of_a_copy_counts_everything_that_was_copied():
+    few, many = Copier(), Copier()
+    few.copy(Box([[]]))
+    many.copy(Box([[n] for n in range(100)]))
+    assert (3, 202) == (few.weight, many.weight)
+    opaque = Copier()
+    opaque.copy(Opaque([[n] for n in range(100)]))
+    assert opaque.weight > 100
