@@ -43,13 +43,15 @@ def causes_of(walk: Walk, version: int) -> tuple[Cause, ...]:
     Empty for an input, and for what came from outside. Raises what the fold up to there raises.
     """
     chain = _Chain(walk)
-    found: list[Cause] = []
-    at: int | None = version
-    while at is not None and len(found) < MOST:
+    found: dict[int, Cause] = {}
+    open_: set[int] = {version}  # where it goes on: several places where a turn had waited for several outcomes
+    while open_ and len(found) < 2 * MOST:
+        at = max(open_)
+        open_.discard(at)
         links = list(chain.behind(at))
-        found += links
-        at = links[-1].version if links and links[-1].version < at else None
-    return tuple(found[:MOST])
+        found.update((link.version, link) for link in links if link.version not in found)
+        open_.update(link.version for link in links if link.version < at and (link is links[-1] or link.role in _OUTCOMES))
+    return tuple(sorted(found.values(), key=lambda each: -each.version)[:MOST])
 
 
 @attrs.frozen
@@ -131,17 +133,16 @@ class _Chain:
                 return
 
     def _woken(self, version: int, activation: Activation, run: RunState) -> list[Cause] | None:
-        """The event that ended the wait before this turn; ``None`` for a first turn."""
+        """The outcomes the turn was told, and whatever else ended the wait before it, newest first; ``None`` for a first turn."""
         if not activation.turns:
             return None
-        resolved = [at for wait in activation.results if (at := run.resolved_at(activation, wait)) is not None]
-        places = [*resolved, *activation.deadlines[-1:], activation.cancel_at]
-        latest = max((place for place in places if 0 <= place < version), default=-1)
-        if latest < 0:
-            return None
-        row = self.walk.row(latest)
-        fact = self._fact(row)
-        return [self._cause(row, fact, _ROLES.get(type(fact), "what it waited for"))]
+        resolved = {at for wait in activation.results if (at := run.resolved_at(activation, wait)) is not None}
+        places = resolved | {*activation.deadlines[-1:], activation.cancel_at}
+        rows = [self.walk.row(place) for place in sorted((place for place in places if 0 <= place < version), reverse=True)]
+        ended = [(row, self._fact(row)) for row in rows]
+        latest = rows[0][0] if rows else -1
+        links = [self._cause(row, fact, _ROLES.get(type(fact), "what it waited for")) for row, fact in ended if row[0] in resolved or row[0] == latest]
+        return links or None
 
     def _input(self, version: int, activation: Activation) -> Iterator[Cause]:
         wanted = activation.input.input_id
@@ -184,3 +185,4 @@ _ROLES: Final[dict[type, str]] = {
     facts.ReplyReceived: "the reply it waited for",
     facts.CancelRequested: "it was to end",
 }
+_OUTCOMES: Final = frozenset({*_ROLES.values(), "what it waited for"})

@@ -93,8 +93,14 @@ def why_here(walk: Walk, path: Path, at: int, *, most: int = MOST) -> Why:
         raise NoSuchPath(f"{walk.stream}: {what_there_is(tree_of(walk.at(at)), path)}")
     without, also = _without(walk, path, at, changes[0].version, value) if changes else (None, ())
     causes = causes_of(walk, changes[0].version) if changes else ()
-    beyond = _beyond(walk, causes[-1].version if causes else changes[0].version) if changes else ""
+    beyond = _beyond(walk, _begin(causes, changes[0].version)) if changes else ""
     return Why(walk.stream, path, at, value, tuple(changes[:most]), len(changes) > most, without, also, causes, beyond)
+
+
+def _begin(causes: tuple[Cause, ...], version: int) -> int:
+    """The input at the end of the chain; a signal may have come even before it."""
+    inputs = [cause.version for cause in causes if isinstance(cause.event, facts.InputReceived)]
+    return inputs[-1] if inputs else causes[-1].version if causes else version
 
 
 def _beyond(walk: Walk, version: int) -> str:
