@@ -21,7 +21,7 @@ _SHA: Final = 10
 
 def found_lines(found: Found, text: str, log: EventLog, app: App, *, width: int) -> Iterator[str]:
     """Where a condition begins or stops to hold, the event there, and how that is known."""
-    name, said = one_line(found.stream), styled(one_line(text, 200), bold=True)
+    name, said = one_line(found.stream), styled(cut(one_line(text), max(width - 60, 40)), bold=True)
     if found.version is None:
         state = "does not hold" if found.holds else "holds"
         where = "at any version" if found.scanned else f"at its end (version {found.upto}), as before its first event"
@@ -29,7 +29,7 @@ def found_lines(found: Found, text: str, log: EventLog, app: App, *, width: int)
         return
     yield f"{name}: {said} {'holds' if found.holds else 'stops holding'} after version {found.version}"
     for line in story(log, found.stream, app, first=found.version, last=found.version):
-        yield as_text(line, versions=len(str(found.version)), names=24, width=width)
+        yield as_text(line, versions=len(str(found.version)), names=min(max(24, len(one_line(line.name))), max(24, width // 4)), width=width)
     if found.monotone:
         yield styled("  It changes nowhere else.", dim=True)
     elif found.scanned:
@@ -80,7 +80,7 @@ def _trial_lines(trial: Trial, first: Trial | None, width: int) -> Iterator[str]
     line = f"{_short(trial)}  {trial.commit.date[:10]}  {styled(f'{trial.verdict:<13}', fg=colour)}  {one_line(trial.commit.subject)}"
     yield ("→ " if trial is first else "  ") + cut(line, max(width - 2, 40))
     if trial.detail and (trial is first or trial.verdict == CANNOT):
-        yield styled(f"    {cut(one_line(trial.detail, 2_000), max(width - 4, 40))}", dim=True)
+        yield styled(f"    {cut(one_line(trial.detail), max(width - 4, 40))}", dim=True)
 
 
 def _short(trial: Trial) -> str:

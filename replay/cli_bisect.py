@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ..eventlog.console import FOUND, OK, app_option, json_option, stream_argument
-from ..eventlog.printing import print_json, say, width
-from .cli_options import at_option, expression
+from ..eventlog.printing import print_json, say
+from .cli_options import at_option, expression, line_width
 from .sources import reading_source, source_option
 
 
@@ -62,7 +62,7 @@ def _over_events(stream: str, condition: Any, at: Any, trust: bool, minimize: bo
         if as_json:
             print_json(found_tree(found, condition.text, minimal))
         else:
-            shown = min(width(), 200)
+            shown = line_width()
             for line in found_lines(found, condition.text, log, known, width=shown):
                 say(line)
             for line in minimal_lines(minimal, width=shown) if minimal is not None else ():
@@ -88,6 +88,6 @@ def _over_code(stream: str, condition: Any, revisions: str, url: str, app: str |
     if as_json:
         print_json(commit_tree(found))
     else:
-        for line in commit_lines(found, width=min(width(), 200)):
+        for line in commit_lines(found, width=line_width()):
             say(line)
     return FOUND if found.first is not None else OK

@@ -16,6 +16,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 NOW = ("now", "head", "end")
 """Words for the end of a stream."""
 
+_WIDEST = 200
+
+
+def line_width() -> int:
+    """Columns for lines of running text: at most 200 on a terminal, and no bound in a pipe, where nothing is cut."""
+    from ..eventlog.printing import on_terminal, width
+
+    return min(width(), _WIDEST) if on_terminal() else width()
+
 
 def place(ctx: click.Context, parameter: click.Parameter, value: str | None) -> At | None:
     """A version, ``@position`` or moment; ``None`` is now."""

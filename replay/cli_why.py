@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ..eventlog.console import OK, app_option, json_option, stream_argument
-from ..eventlog.printing import print_json, say, width
-from .cli_options import at_option, path_argument
+from ..eventlog.printing import print_json, say
+from .cli_options import at_option, line_width, path_argument
 from .sources import reading_source, source_option
 
 
@@ -40,6 +40,6 @@ def why(stream: str, path: Any, at: Any, most: int, url: str, app: str | None, a
     if as_json:
         print_json(why_tree(found, known.codec))
     else:
-        for line in why_lines(found, known.codec, width=min(width(), 200)):
+        for line in why_lines(found, known.codec, width=line_width()):
             say(line)
     return OK

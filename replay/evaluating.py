@@ -75,7 +75,9 @@ class Compiler:
         if root is None:
             known = (*ROOTS, *FUNCTIONS)
             close = get_close_matches(name, known, n=1)
-            _refuse(node, f"there is no such name; {f'did you mean {close[0]}? ' if close else ''}A field of the state is st.{name}. Names: {', '.join(known)}")
+            meant = f" Did you mean {close[0]}?" if close else ""
+            field = "" if name.startswith("_") else f" A field of the state is st.{name}."
+            _refuse(node, f"there is no such name.{meant}{field} Names: {', '.join(known)}")
         self.names.add("st" if name == "state" else name)
         return root
 

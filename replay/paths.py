@@ -185,6 +185,9 @@ def what_there_is(tree: Any, path: Path) -> str:
     value, gone = tree, 0
     while gone < len(path) and (found := look(tree, path[: gone + 1])) is not ABSENT:
         value, gone = found, gone + 1
+    if isinstance(value, list | tuple):
+        held = {0: "is empty", 1: "has 0 only"}.get(len(value), f"has 0 to {len(value) - 1}")
+        return f"nothing stands at {path_text(path)}; {path_text(path[:gone])} {held}"
     keys = [_text_of(key) for key, _ in zip(keys_of(value), range(_MOST), strict=False)]
     place = f"{path_text(path[:gone])} has" if gone else "there is"
     close = get_close_matches(_text_of(path[gone]), keys, n=3) if gone < len(path) else []

@@ -40,7 +40,7 @@ def why_lines(found: Why, codec: Codec, *, width: int) -> Iterator[str]:
     if found.without is Without.REFUSED:
         yield styled("  Without this event what follows could not have happened.", dim=True)
     elif found.without is Without.SAME:
-        others = f"version {', '.join(map(str, found.also))} set it, too" if found.also else "others set it, too"
+        others = f"{'version' if len(found.also) == 1 else 'versions'} {', '.join(map(str, found.also))} set it, too" if found.also else "others set it, too"
         yield styled(f"  Without this event alone it would be the same: {others}.", dim=True)
     if found.causes:
         yield styled("because of", bold=True)
@@ -57,14 +57,14 @@ def why_lines(found: Why, codec: Codec, *, width: int) -> Iterator[str]:
 
 def _touch_lines(touch: Touch, versions: int, room: int) -> Iterator[str]:
     head = f"  {time_of_day(touch.recorded_at)}  {touch.version:>{versions}}  "
-    name = cut(one_line(touch.type), _NAMES)
+    name = cut(one_line(touch.type), max(_NAMES, room // 4))
     before, after = value_text(touch.before), value_text(touch.after)
     if _opens(touch.before) and _opens(touch.after):
         yield f"{styled(head, dim=True)}{styled(name, fg='yellow')}"
         yield from (" " * len(head) + line for line in change_lines(diff(touch.before, touch.after), width=room - len(head), most=_PARTS))
         return
     said = f"{before} → {after}"
-    if len(head) + _NAMES + 2 + len(said) <= room:
+    if len(head) + max(_NAMES, len(name)) + 2 + len(said) <= room:
         yield f"{styled(head, dim=True)}{styled(f'{name:<{_NAMES}}', fg='yellow')}  {said}"
         return
     yield f"{styled(head, dim=True)}{styled(name, fg='yellow')}"
@@ -78,7 +78,7 @@ def _opens(value: Any) -> bool:
 
 def _cause_lines(causes: Sequence[Cause], codec: Codec, versions: int, room: int) -> Iterator[str]:
     told = _told(causes, codec)
-    names = [cut(type(cause.event).__name__ if cause.event is not None else one_line(cause.type), _NAMES) for cause in causes]
+    names = [cut(type(cause.event).__name__ if cause.event is not None else one_line(cause.type), max(_NAMES, room // 4)) for cause in causes]
     wide = max(map(len, names))
     for cause, name, summary in zip(causes, names, told, strict=True):
         head = f"  {time_of_day(cause.recorded_at)}  {cause.version:>{versions}}  "

@@ -165,7 +165,7 @@ def test_what_cannot_be_evaluated_is_told_with_the_part(text, said):
 
 
 def test_a_slip_in_a_name_is_told_with_the_close_one():
-    with pytest.raises(BadExpression, match=r"evt: there is no such name; did you mean ev\?"):
+    with pytest.raises(BadExpression, match=r"evt: there is no such name\. Did you mean ev\?"):
         parse_expression("evt.type == 'x'")
 
 
@@ -198,3 +198,11 @@ def test_conditions_over_what_is_there_hold_exactly_when_python_says_so(text, a,
 def test_any_text_is_a_condition_or_is_refused_in_words(text):
     with suppress(BadExpression):
         assert parse_expression(text).holds(TREE, EVENT) in (True, False)
+
+
+def test_a_name_that_nothing_may_have_is_not_recommended():
+    with pytest.raises(BadExpression) as raised:
+        parse_expression("__class__")
+    assert "st.__class__" not in str(raised.value)
+    with pytest.raises(BadExpression, match=r"xyz: there is no such name\. A field of the state is st\.xyz\. Names: st, "):
+        parse_expression("xyz")

@@ -94,7 +94,7 @@ def test_completing_anything_gives_paths_that_begin_with_it(prefix):
 
 def test_what_there_is_instead_is_named_where_a_path_leaves_the_tree():
     assert "nothing stands at refundd_cents; state has refunded_cents …" == what_there_is(TREE, ("state", "refundd_cents"))
-    assert "nothing stands at run.line[9]; run.line has 0, 1" == what_there_is(TREE, ("run", "line", 9))
+    assert "nothing stands at run.line[9]; run.line has 0 to 1" == what_there_is(TREE, ("run", "line", 9))
 
 
 def test_keys_that_are_no_literals_are_found_by_their_text():
@@ -107,3 +107,8 @@ def test_keys_that_are_no_literals_are_found_by_their_text():
     tree = {"state": Held({date(2026, 1, 2): 5})}
     assert 5 == look(tree, parse_path("by_day['2026-01-02']"))
     assert "by_day['2026-01-02']" == path_text(("state", "by_day", date(2026, 1, 2)))
+
+
+@pytest.mark.parametrize(("held", "said"), [([], "ids is empty"), (["a"], "ids has 0 only"), (list("abcdefghij"), "ids has 0 to 9")])
+def test_what_a_list_holds_is_said_as_its_first_and_last_place(held, said):
+    assert f"nothing stands at ids[99]; {said}" == what_there_is({"state": {"ids": held}}, ("state", "ids", 99))
