@@ -55,6 +55,11 @@ def open_log_of(folder: Path):
     return reading_source(f"sqlite:///{folder}/eventlog.db")
 
 
+def comparing(printed: tuple[int, str, str]) -> tuple[int, list[str], str]:
+    """Without the line about what the state was compared with: a bundle has more of that."""
+    return printed[0], [line for line in printed[1].splitlines() if not line.startswith("state compared in ")], printed[2]
+
+
 def test_the_commands_print_of_a_bundle_what_they_print_of_its_log(folder):
     code, out, err = eventlog(folder, "bundle", STREAM, "-o", "case.bundle", "--app", "refunds:app")
     assert (0, "case.bundle: 1 stream, 22 events\n", "") == (code, out, err)
@@ -66,7 +71,7 @@ def test_the_commands_print_of_a_bundle_what_they_print_of_its_log(folder):
         ("verify", "--app", "refunds:app"),
         ("raw", STREAM),
     ):
-        assert eventlog(folder, *command) == eventlog(folder, *command, "--log", "case.bundle")
+        assert comparing(eventlog(folder, *command)) == comparing(eventlog(folder, *command, "--log", "case.bundle"))
     (folder / "case.bundle").unlink()
 
 
