@@ -54,13 +54,6 @@ def test_no_more_is_copied_than_the_folding_is_worth(log):
     assert 0 < walk.copied <= WORTH * (walk.head + 1) + largest.weight
 
 
-def test_states_lie_close_together_where_they_are_small(log):
-    walk = Walk(log, APP, STREAM)
-    kept = [version + 1 for version in range(INPUTS, walk.head - 2) if walk.kept_between(version, version + 2) is not None]
-    middle = (INPUTS + walk.head) // 2
-    assert len([version for version in kept if version < middle]) < len([version for version in kept if version >= middle])
-
-
 def test_any_place_is_what_a_fresh_fold_gives(log):
     walk = Walk(log, APP, STREAM)
     for version in (walk.head - 40, INPUTS + 900, INPUTS - 1, 9_999):
