@@ -23,7 +23,7 @@ from intentlog.replay.why import why
 from tests.replay.long_history import record_backlog
 from tests.replay.world import STREAM, app_of, paying
 
-INPUTS = 1_500
+INPUTS = 1_000
 APP = app_of(paying)
 
 
@@ -35,8 +35,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EventLog]:
     log.close()
 
 
-def seconds(look: Callable[[], Any], tries: int = 3) -> float:
-    """The best of a few: what it takes when nothing else gets in its way."""
+def seconds(look: Callable[[], Any], tries: int = 2) -> float:
+    """The best of two: what it takes when nothing else gets in its way."""
     return min(_once(look) for _ in range(tries))
 
 
