@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import attrs
 import msgspec
 import psycopg
 import pytest
@@ -54,6 +55,18 @@ def read_by(database: psycopg.Connection, data: bytes) -> Any:
     return None if text is None else json.loads(text, parse_int=Decimal, parse_float=Decimal)
 
 
+@attrs.frozen(eq=False)
+class Double:
+    """Any decimal number that reads as exactly this one: Python writes the shortest, PostgreSQL sometimes all of its digits."""
+
+    value: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Decimal) and float(other) == self.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def in_json(value: Any) -> Any:
     """What ``fields`` promises for a value of the codec's."""
     if value is None or isinstance(value, bool):
@@ -64,7 +77,7 @@ def in_json(value: Any) -> Any:
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, float):
-        return Decimal(repr(value)) if math.isfinite(value) else str(value)
+        return Double(value) if math.isfinite(value) else str(value)
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, datetime | time):
@@ -119,9 +132,10 @@ def test_the_database_reads_values_at_the_edges_as_the_codec_does(database, name
 
 
 @PATIENT
-@given(st.data())
-def test_the_database_reads_every_value_as_the_codec_does(database, draws):
-    data = wire.write(wire.describe(draws.draw(anything)))
+@given(anything)
+@example(2.991910973230999e16)
+def test_the_database_reads_every_value_as_the_codec_does(database, value):
+    data = wire.write(wire.describe(value))
     assert in_json(wire.read(data)) == read_by(database, data)
 
 
