@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from intentlog.eventlog import open_log
 from tests.cli.conftest import child
 
 WAYS = {
@@ -31,6 +32,7 @@ def test_a_module_that_ends_its_import_is_no_success(tmp_path, monkeypatch, way)
     monkeypatch.chdir(tmp_path)
     text, told = WAYS[way]
     (tmp_path / "lame.py").write_text(text)
+    open_log("sqlite:///eventlog.db").close()
     done = child("replay", "--all", "--app", "lame:app")
     assert (3, "", True, False) == (done.returncode, done.stdout, told in done.stderr, "Traceback" in done.stderr), done.stderr
 
