@@ -109,7 +109,7 @@ def states_line(total: Summary) -> str:
     of = total.states + total.states_open
     if not of:
         return ""
-    way = "; in all of them with --against PATH|REV, the code before the change" if total.states_open else ""
+    way = "; in all of them with --against PATH|REV" if total.states_open else ""
     return f"state compared in {total.states:,} of {counted(of, 'stream')}{way}"
 
 

@@ -37,7 +37,7 @@ class Begun(Account):
 
 app = app_of(paying, unanswered(), state=Begun)
 """
-AGAINST = "; in all of them with --against PATH|REV, the code before the change"
+AGAINST = "; in all of them with --against PATH|REV"
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -122,6 +123,9 @@ def test_a_standby_is_unavailable_and_says_why(postgres_url: str) -> None:
 def test_many_threads_leave_few_connections(postgres_url: str) -> None:
     with closing(open_dedup(postgres_url)) as store:
         together(*[lambda number=number: completed(store, f"intent{number}") for number in range(30)])
-        ((left,),) = ask(postgres_url, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'intentlog-dedup' AND datname = current_database()")
+        question = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'intentlog-dedup' AND datname = current_database()"
+        patience = time.monotonic() + 20
+        while (left := ask(postgres_url, question)[0][0]) > 8 and time.monotonic() < patience:
+            time.sleep(0.05)  # the server hears of a closed connection a moment later
         assert left <= 8
         assert 30 == sum(type(store.look(f"intent{number}", now=NOON + DAY - 1)).__name__ == "Done" for number in range(30))
