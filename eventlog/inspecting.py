@@ -5,8 +5,8 @@ A log in memory and a bundle are read into place event by event, so there is not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol, runtime_checkable
 
 import attrs
 
@@ -61,3 +61,16 @@ def in_the_way(index: Index, rows: Iterable[str]) -> str:
         f"lacks its index {index.name}, which keeps {index.purpose}, and it cannot be made anew, because rows of {index.table} stand in the way: "
         f"{'; '.join(rows)}. Take out those that a hand put in, or restore the log from a backup; then run once more: eventlog init"
     )
+
+
+_BEFORE_ALL: Final = -(1 << 63)
+#: Events that one statement looks at, so that none runs for long or holds a snapshot.
+_WINDOW: Final = 50_000
+
+
+def unseen_in_windows(ask: Callable[[str, Sequence[Any]], Sequence[Any]], end_of_window: str, find_unseen: str) -> Iterator[Sequence[Any]]:
+    """Rows that no reader of streams sees, window by window; ``ask`` runs a statement of the store."""
+    after = _BEFORE_ALL
+    while (end := ask(end_of_window, (after, _WINDOW))[0][0]) is not None:
+        yield from ask(find_unseen, (after, end))
+        after = end
