@@ -62,6 +62,11 @@ def _unshared(namespace: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
+def _keeps_values(made: type) -> bool:
+    """Whether states keep something beside their fields, which a copy of the whole state would keep too."""
+    return any(isinstance(each, functools.cached_property) for base in made.__mro__ for each in vars(base).values())
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(attrs.field,))
 class _AggregateMeta(type):
     @classmethod
@@ -77,7 +82,8 @@ class _AggregateMeta(type):
         if bases:
             made = attrs.define(frozen=True, slots=False, kw_only=True)(made)
             plain = all(f.init and f.converter is None and f.validator is None and f.alias == f.name for f in attrs.fields(made))
-            made.__evolves_plainly__ = plain and not any(hasattr(made, hook) for hook in ("__attrs_pre_init__", "__attrs_post_init__", "__attrs_init__"))
+            hooked = any(hasattr(made, hook) for hook in ("__attrs_pre_init__", "__attrs_post_init__", "__attrs_init__"))
+            made.__evolves_plainly__ = plain and not hooked and not _keeps_values(made)
             missing = [field.name for field in attrs.fields(made) if field.default is attrs.NOTHING]
             if missing:
                 raise DefinitionError(f"aggregate {name}: {', '.join(missing)} need a default: the state before the first event")
@@ -126,6 +132,13 @@ class Aggregate(metaclass=_AggregateMeta):
             if len(held) == known:
                 return twin
         return attrs.evolve(self, **changes)  # type: ignore[misc]
+
+    def evolve_in_place(self, **changes: Any) -> Self:
+        """``evolve`` for a state that only the caller holds (see ``owning``). After an error the state is of no use."""
+        held = self.__dict__
+        known = len(held)
+        held.update(changes)
+        return self if len(held) == known else attrs.evolve(self, **changes)  # type: ignore[misc]
 
     def apply(self, event: object) -> Self:
         """The state after ``event``; the same state when no applier listens to it."""

@@ -19,6 +19,7 @@ from ..eventlog.registry import event_name
 from . import facts
 from .aggregate import Aggregate, check_aggregate
 from .errors import DefinitionError, FoldFailed
+from .owning import Applier, in_place
 
 if TYPE_CHECKING:
     from .definitions import Definitions
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Encoded: TypeAlias = "tuple[str, int, bytes]"
 """``(type, schema, bytes)`` of an event."""
+_Entry = tuple[Callable[[bytes], Any], Applier, Applier | None]
 _FACTS: Final = frozenset(event_name(fact)[0] for fact in facts.FACTS)
 
 
@@ -43,8 +45,8 @@ class PlainFolder:
     def __init__(self, codec: Codec, aggregate: type[Aggregate], *, runs: bool = False) -> None:
         self.aggregate = aggregate
         self._codec, self._runs = codec, runs
-        #: (type, schema) → (decoder, applier), or ``None`` for what the aggregate does not listen to.
-        self._table: dict[tuple[str, int], tuple[Callable[[bytes], Any], Callable[[Any, Any], Any]] | None] = {}
+        #: (type, schema) → (decoder, applier, the same in place), or ``None`` for what the aggregate does not listen to.
+        self._table: dict[tuple[str, int], _Entry | None] = {}
         self._fingerprint = ""
 
     @property
@@ -57,6 +59,7 @@ class PlainFolder:
     def fold(self, stream: str, at: Loaded, rows: Iterable[Row]) -> Loaded:
         """``at`` with ``rows`` taken in. Raises ``Undecodable``, ``FoldFailed``, or ``DefinitionError`` for an agent's stream."""
         state, version = at.state, at.version
+        owned = False  # whether nobody else holds ``state``
         for version, kind, schema, data, _, _ in rows:
             try:
                 entry = self._table[kind, schema]
@@ -64,16 +67,20 @@ class PlainFolder:
                 entry = self._table[kind, schema] = self._resolve(stream, version, kind, schema)
             if entry is None:
                 continue
-            decode, applier = entry
+            decode, applier, here = entry
             try:
-                state = applier(state, decode(data))
+                if owned and here is not None:
+                    state = here(state, decode(data))
+                else:
+                    before, state = state, applier(state, decode(data))
+                    owned = here is not None and state is not before
             except Undecodable as problem:
                 raise problem.at(stream, version) from problem
             except Exception as problem:  # a user's applier
                 raise FoldFailed(f"{stream} version {version}: the applier of {kind} raised {type(problem).__name__}: {problem}") from problem
         return Loaded(state, version)
 
-    def _resolve(self, stream: str, version: int, kind: str, schema: int) -> tuple[Callable[[bytes], Any], Callable[[Any, Any], Any]] | None:
+    def _resolve(self, stream: str, version: int, kind: str, schema: int) -> _Entry | None:
         if kind in _FACTS:
             if self._runs:
                 return None
@@ -82,7 +89,7 @@ class PlainFolder:
             decode, applier = self._codec.decoder(kind, schema), self.aggregate.__appliers__.get(self._codec.class_of(kind))
         except Undecodable as problem:
             raise problem.at(stream, version) from problem
-        return (decode, applier) if applier is not None else None
+        return (decode, applier, in_place(applier, self.aggregate)) if applier is not None else None
 
     def snapshot(self, at: Loaded) -> Snapshot:
         """``at`` as a snapshot."""

@@ -17,8 +17,10 @@ from . import facts
 from .definitions import Definitions
 from .errors import FoldFailed, ImpossibleHistory
 from .evolve import APPLY
+from .owning import Applier, in_place
 from .run import LINEAR, Activation, RunState
 
+_Entry = tuple[Callable[[bytes], Any], bool, Applier | None, Applier | None]
 _FACTS = frozenset(event_name(fact)[0] for fact in facts.FACTS)
 
 
@@ -54,9 +56,9 @@ class Folder:
         self._definitions = definitions
         self._codec = definitions.codec
         self._state = definitions.agent.state
-        self._appliers: dict[type, Callable[[Any, Any], Any]] = dict(self._state.__appliers__) if self._state else {}
-        #: (type, schema) → (decoder, is a fact, applier); filled as types are met.
-        self._table: dict[tuple[str, int], tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]] = {}
+        self._appliers: dict[type, Applier] = dict(self._state.__appliers__) if self._state else {}
+        #: (type, schema) → (decoder, is a fact, applier, the same in place); filled as types are met.
+        self._table: dict[tuple[str, int], _Entry] = {}
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -77,23 +79,29 @@ class Folder:
         """Take ``rows`` in, in order. Raises ``Undecodable`` or ``ImpossibleHistory`` naming stream and version."""
         table, state, version = self._table, into.state, into.version
         run, line, bases, emitting = into.run, into.run.line, into.bases, into.run.emitting
+        owned = False  # whether nobody else holds ``state``
         try:
             for version, kind, schema, data, _, recorded_at in rows:
                 entry = table.get((kind, schema)) or self._resolve(kind, schema)
-                decode, is_fact, applier = entry
+                decode, is_fact, applier, here = entry
                 if is_fact:
                     run.at = version
                     fact = decode(data)
                     if type(fact) is facts.Suspended and fact.mode == LINEAR and fact.seq not in bases:  # its code is re-run from here
-                        bases[fact.seq] = into.before if emitting else state
+                        bases[fact.seq], owned = into.before if emitting else state, False
                     APPLY[type(fact)](run, fact, recorded_at)
                     continue
                 if line:  # a domain event is the work of the activation whose append it stands in
                     if not emitting:
-                        into.before = state
+                        into.before, owned = state, False
                     emitting.append((kind, schema, data))
-                if applier is not None:
-                    state = applier(state, decode(data))
+                if applier is None:
+                    continue
+                if owned and here is not None:
+                    state = here(state, decode(data))
+                else:
+                    before, state = state, applier(state, decode(data))
+                    owned = here is not None and state is not before
         except Undecodable as problem:
             raise problem.at(into.stream, version) from problem
         except ImpossibleHistory as problem:
@@ -124,10 +132,10 @@ class Folder:
             raise ImpossibleHistory(f"{into.stream} version {version}: {problem}") from problem
         into.version = version
 
-    def _resolve(self, kind: str, schema: int) -> tuple[Callable[[bytes], Any], bool, Callable[[Any, Any], Any] | None]:
+    def _resolve(self, kind: str, schema: int) -> _Entry:
         decode = self._codec.decoder(kind, schema)
         applier = None if kind in _FACTS else self._appliers.get(self._codec.class_of(kind))
-        entry = self._table[kind, schema] = (decode, kind in _FACTS, applier)
+        entry = self._table[kind, schema] = (decode, kind in _FACTS, applier, in_place(applier, self._state) if applier and self._state else None)
         return entry
 
     def snapshot(self, folded: StreamState) -> Snapshot:
