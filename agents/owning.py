@@ -41,7 +41,7 @@ def in_place(applier: Applier, aggregate: type[Aggregate]) -> Applier | None:
     return types.FunctionType(code.replace(co_names=names), applier.__globals__, applier.__name__, applier.__defaults__, applier.__closure__)
 
 
-def _fields(aggregate: type[Aggregate]) -> frozenset[str]:
+def _fields(aggregate: Any) -> frozenset[str]:
     return frozenset(field.name for field in attrs.fields(aggregate))
 
 

@@ -100,7 +100,7 @@ def test_the_everyday_appliers_have_a_form_in_place() -> None:
 def test_a_fold_gives_what_applying_one_by_one_gives_and_leaves_the_states_before_it_alone(parts: list[list[object]]) -> None:
     folder, plain = Folder(APP.definitions["boxes"]), PlainFolder(APP.codec, Box)
     folded, loaded, expected = folder.empty("boxes-a"), Loaded(Box(), -1), Box()
-    seen: list[tuple[Box, dict[str, Any]]] = [(EMPTY, attrs.asdict(Box()))]
+    seen: list[tuple[Box, dict[str, Any]]] = [(EMPTY, dict(vars(Box())))]
     rows = rows_of([each for part in parts for each in part])
     for part in parts:
         now, rows = rows[: len(part)], rows[len(part) :]
@@ -110,8 +110,8 @@ def test_a_fold_gives_what_applying_one_by_one_gives_and_leaves_the_states_befor
             expected = expected.apply(each)
         assert folded.state == loaded.state == expected
         assert type(folded.state) is Box
-        seen += [(folded.state, attrs.asdict(expected)), (loaded.state, attrs.asdict(expected))]
-        assert all(attrs.asdict(state) == fields for state, fields in seen)
+        seen += [(folded.state, dict(vars(expected))), (loaded.state, dict(vars(expected)))]
+        assert all(vars(state) == fields for state, fields in seen)
 
 
 def _leaks(self: Box, put: Put) -> Box:
