@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
     from tests.services.postgres import Databases
     from tests.services.redis import Keys
     from tests.stores import Store
@@ -23,6 +26,18 @@ ROOT = Path(__file__).resolve().parent.parent
 CI = os.environ.get("CI", "").lower() in ("1", "true")
 #: Settings of the caller's shell that would change what the command prints, or which log it opens.
 STRAY = ("EVENTLOG_URL", "EVENTLOG_APP", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "PYTHONWARNINGS", "PYTHONPATH")
+#: Tests that kill processes, or keep several busy: one of them at a time, so one worker runs them all, beside the others' ordinary ones.
+ONE_BY_ONE = (
+    "tests/acceptance/",
+    "tests/effector/approvals/test_kills.py",
+    "tests/effector/bus/test_replicas.py",
+    "tests/effector/gate/",
+    "tests/effector/service/test_many_replicas.py",
+    "tests/effector/service/test_outage.py",
+    "tests/eventlog/postgres/chaos/",
+)
+#: They live in virtual time.
+BESIDE = ("tests/acceptance/programs/",)
 #: By itself, and in another way.
 PYTEST_COMPILES = re.compile(r"/test_[^/]*\.py$")
 
@@ -172,25 +187,44 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+def _one_by_one(nodeid: str) -> bool:
+    return nodeid.startswith(ONE_BY_ONE) and not nodeid.startswith(BESIDE)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """Files stay together, and those of ``ONE_BY_ONE`` too: nobody waits for whose turn it is (docs/decisions/0002)."""
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "one by one" if _one_by_one(nodeid) else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Kill and timing tests run while no other test does, though all of them are one parallel run (docs/decisions/0002)."""
+    """Tests that look at the clock run while no other does, though all of them are one parallel run (docs/decisions/0002)."""
     if not hasattr(item.config, "workerinput"):
         return (yield)
-    lonely = "acceptance" in item.path.parts and item.get_closest_marker("beside") is None
-    with _turn(alone=lonely or item.get_closest_marker("alone") is not None):
+    with _turn(alone=item.get_closest_marker("alone") is not None, one_by_one=_one_by_one(item.nodeid)):
         return (yield)
 
 
 @contextmanager
-def _turn(*, alone: bool) -> Iterator[None]:
+def _turn(*, alone: bool, one_by_one: bool) -> Iterator[None]:
     """A lock for many or for one. Who wants to be alone waits inside the gate, so nobody new slips past."""
     folder = ROOT / "build" / "locks"
     folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as held, (folder / "room").open("w") as room:
-        gate = held.enter_context((folder / "gate").open("w"))
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        if not alone:
-            held.close()
+    with ExitStack() as held:
+        if one_by_one:  # another run in this checkout has its own
+            fcntl.flock(held.enter_context((folder / "one").open("w")), fcntl.LOCK_EX)
+        room = held.enter_context((folder / "room").open("w"))
+        with (folder / "gate").open("w") as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            if alone:
+                yield
+                return
         yield

@@ -11,7 +11,6 @@ import pytest
 
 from tests.acceptance.harness import child, end_of, forked
 
-pytestmark = pytest.mark.beside
 PROGRAM = """
 import os, sys, time
 print(sys.argv[1:], os.environ["SAID"], os.getcwd())

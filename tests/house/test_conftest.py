@@ -59,24 +59,26 @@ def test_absent_input_skips_and_in_ci_fails(suite):
     assert "1 error" in run(suite, CI="true")[1]
 
 
-def test_one_that_minds_nobody_need_not_be_alone(suite):
+def test_tests_that_kill_share_no_moment_with_each_other_and_those_that_look_at_the_clock_with_nobody(suite):
     log = suite / "log"
-    marked = "import pytest\npytestmark = pytest.mark.beside\n" + RECORDS
+    alone = "import pytest\npytestmark = pytest.mark.alone\n" + RECORDS
+    for name, kind in (("acceptance/test_a", "kills"), ("acceptance/test_b", "kills"), ("test_c", "plain"), ("test_d", "plain"), ("test_e", "alone")):
+        (suite / "tests" / f"{name}.py").write_text((alone if kind == "alone" else RECORDS).format(log=log, kind=kind))
+    code, output = run(suite, "-n", "3", "--dist", "loadfile", CI="")
+    assert (0, True) == (code, "40 passed" in output), output
+    spans = sorted((float(began), float(ended), kind) for kind, began, ended in (line.split() for line in log.read_text().splitlines()))
+    shared = {(one[2], two[2]) for number, one in enumerate(spans) for two in spans[number + 1 :] if two[0] < one[1]}
+    assert [] == [pair for pair in shared if "alone" in pair]
+    assert ("kills", "kills") not in shared
+    assert {("kills", "plain"), ("plain", "kills")} & shared, "ordinary tests run beside those that kill"
+
+
+def test_programs_in_virtual_time_run_beside_each_other(suite):
+    log = suite / "log"
+    (suite / "tests" / "acceptance" / "programs").mkdir()
     for name in ("test_a", "test_b"):
-        (suite / "tests" / "acceptance" / f"{name}.py").write_text(marked.format(log=log, kind=name))
+        (suite / "tests" / "acceptance" / "programs" / f"{name}.py").write_text(RECORDS.format(log=log, kind=name))
     assert 0 == run(suite, "-n", "2", "--dist", "loadfile", CI="")[0]
     spans = [line.split() for line in log.read_text().splitlines()]
     first, second = ([(float(began), float(ended)) for name, began, ended in spans if name == each] for each in ("test_a", "test_b"))
     assert any(one[0] < two[1] and two[0] < one[1] for one in first for two in second)
-
-
-def test_an_acceptance_test_shares_no_moment_with_another(suite):
-    log = suite / "log"
-    for name, kind in (("acceptance/test_a", "alone"), ("acceptance/test_b", "alone"), ("test_c", "beside"), ("test_d", "beside")):
-        (suite / "tests" / f"{name}.py").write_text(RECORDS.format(log=log, kind=kind))
-    code, output = run(suite, "-n", "2", "--dist", "loadfile", CI="")
-    assert (0, True) == (code, "32 passed" in output), output
-    spans = sorted((float(began), float(ended), kind) for kind, began, ended in (line.split() for line in log.read_text().splitlines()))
-    shared = [(one, two) for number, one in enumerate(spans) for two in spans[number + 1 :] if two[0] < one[1]]
-    assert [] == [pair for pair in shared if "alone" in (pair[0][2], pair[1][2])]
-    assert shared, "ordinary tests run beside each other"

@@ -21,8 +21,6 @@ from intentlog.replay.verify import verify_all
 from tests.acceptance.programs.living import STREAM, World, lived
 from tests.stores import Store, usual
 
-#: Their time is not the machine's, nor is anybody killed but in word.
-pytestmark = pytest.mark.beside
 PROGRAMS = int(os.environ.get("PROGRAMS", "600"))
 BATCH = 50
 ONLY = os.environ.get("PROGRAM_SEED")

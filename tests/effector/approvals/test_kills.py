@@ -15,7 +15,6 @@ from tests.effector.approvals.surface import RING, Delivery, Surface, ask
 from tests.effector.service.replicas import Replica, World, eventually
 
 KEYS = bytes(range(32)).hex()
-pytestmark = pytest.mark.alone
 
 
 @pytest.fixture

@@ -17,8 +17,6 @@ from tests.effector.bus.replicas import World
 from tests.effector.service.replicas import eventually
 from tests.services.bus import BusServer
 
-pytestmark = pytest.mark.alone
-
 SHORT = ("--lease-ms", "800", "--tool-timeout-ms", "700")
 
 

@@ -13,8 +13,6 @@ from tests.effector.gate.moments import MADE
 from tests.effector.gate.plans import Death, Plan
 from tests.effector.gate.runs import run_of
 
-pytestmark = pytest.mark.alone
-
 #: One effector dies with its second call, the next one lives.
 PLAN = Plan(1, ((Death(MADE, 2),),), (("mail", "mail"), ("charge", "mail")), 0)
 

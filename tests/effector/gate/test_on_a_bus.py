@@ -11,7 +11,6 @@ from tests.effector.gate.bus_ground import BusGround
 from tests.effector.gate.cells import Cell
 from tests.effector.gate.plans import ON_BUS
 
-pytestmark = pytest.mark.alone
 STORES = ("sqlite", "postgres", "redis")
 
 

@@ -14,8 +14,6 @@ from tests.effector.gate.log_ground import LogGround
 from tests.effector.gate.plans import ON_LOG
 from tests.stores import Store
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
 def test_whatever_dies_every_intent_is_settled_once_and_nothing_happens_twice(replicas: int, shared_store: Store, tmp_path: Path):

@@ -9,8 +9,6 @@ import pytest
 
 from tests.effector.service.replicas import World, eventually
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_replicas_share_the_work_and_touch_every_key_once(world: World, count: int):

@@ -11,8 +11,6 @@ import pytest
 from tests.effector.service.replicas import World, eventually
 from tests.services.postgres import NoPostgres, PostgresServer
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:

@@ -45,7 +45,7 @@ LATE_COMMITS = """
         FOR EACH ROW WHEN (NEW.position & 1048575 = 1) EXECUTE FUNCTION commit_late();
 """
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(120 + 3 * HOLD)]
+pytestmark = pytest.mark.timeout(120 + 3 * HOLD)
 
 
 @attrs.define(eq=False)

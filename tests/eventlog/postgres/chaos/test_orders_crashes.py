@@ -31,7 +31,7 @@ DAY = 1.0
 #: Cents of one that a person is asked about, and of one that nobody is.
 RISKY, SMALL = 250_000, 500
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ DELIVERIES = 329
 #: Few keys at a time, so that a run lasts long enough to crash in.
 CONCURRENCY = 2
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_server_that_crashes_twenty_times_costs_nothing(server, tmp_path, shared_data):

@@ -22,7 +22,7 @@ from tests.eventlog.postgres.chaos.gated import app
 from tests.eventlog.postgres_reading.helping import until
 from tests.services.postgres import PostgresServer
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.timeout(200)
 
 SERVING = "serving"
 #: Short bounds, so that the troubles they bound come soon.

@@ -24,7 +24,7 @@ LEASE_MS = 3_000
 KEYS, INPUTS = 150, 600
 NOTES = [f"k{number}" for number in range(5)]
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.timeout(200)
 
 
 def send(log, of, inputs):
