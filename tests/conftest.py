@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from xdist.remote import Producer
+    from xdist.remote import Producer  # type: ignore[import-untyped]
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
     from tests.services.postgres import Databases
@@ -194,7 +194,7 @@ def _one_by_one(nodeid: str) -> bool:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
     """Files stay together, and those of ``ONE_BY_ONE`` too: nobody waits for whose turn it is (docs/decisions/0002)."""
-    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+    from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
