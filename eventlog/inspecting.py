@@ -12,6 +12,7 @@ import attrs
 
 from .events import StoredEvent
 from .log import EventLog
+from .reading import to_event
 
 
 @attrs.frozen
@@ -68,9 +69,27 @@ _BEFORE_ALL: Final = -(1 << 63)
 _WINDOW: Final = 50_000
 
 
-def unseen_in_windows(ask: Callable[[str, Sequence[Any]], Sequence[Any]], end_of_window: str, find_unseen: str) -> Iterator[Sequence[Any]]:
-    """Rows that no reader of streams sees, window by window; ``ask`` runs a statement of the store."""
-    after = _BEFORE_ALL
-    while (end := ask(end_of_window, (after, _WINDOW))[0][0]) is not None:
-        yield from ask(find_unseen, (after, end))
-        after = end
+class Inspector:
+    """The part of a log in tables that asks behind its readers."""
+
+    def __init__(self, ask: Callable[[str, Sequence[Any]], Sequence[Any]], statement: Callable[[str], str], missing: Callable[[], list[Index]]) -> None:
+        #: Runs a statement of the store; its rows.
+        self._ask = ask
+        #: The text of a statement, by its name.
+        self._statement = statement
+        self._missing = missing
+
+    def unseen(self) -> Iterator[StoredEvent]:
+        """See ``Inspectable.unseen``; window by window."""
+        return map(to_event, self._windows())
+
+    def missing_indexes(self) -> list[Index]:
+        """See ``Inspectable.missing_indexes``."""
+        return self._missing()
+
+    def _windows(self) -> Iterator[Sequence[Any]]:
+        end_of_window, find_unseen = self._statement("end_of_window"), self._statement("find_unseen")
+        after = _BEFORE_ALL
+        while (end := self._ask(end_of_window, (after, _WINDOW))[0][0]) is not None:
+            yield from self._ask(find_unseen, (after, end))
+            after = end

@@ -5,8 +5,8 @@ to the oldest transaction that is still under way, so a tail sees every event, i
 
 Modules by reason to change: ``address`` (the URL), ``schema`` (tables and migrations), ``pooling`` and ``connection`` (who
 may talk to the server, and how), ``arrays`` (lists as parameters), ``append`` (what becomes of a batch), ``reading``, ``schedule``,
-``keeping`` (snapshots and checkpoints), ``views``, ``waiting``, ``watchdog`` (who holds the log back), ``indexes`` and ``inspecting`` (what a
-hand did). Statements live in ``sql/``.
+``keeping`` (snapshots and checkpoints), ``views``, ``waiting``, ``watchdog`` (who holds the log back), ``indexes`` (what a
+hand dropped). Statements live in ``sql/``.
 """
 
 from __future__ import annotations

@@ -11,16 +11,14 @@ order is that of its versions.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, cast
 
-import attrs
-
+from .. import reading
 from ..events import Row, StoredEvent
+from ..reading import DATA_IN_EVENT, DATA_IN_ROW, NAMES_AT_ONCE, NO_END, STREAMS_AT_ONCE, VERSION_IN_ROW, Shape, to_event
 from ..versions import EMPTY
 from .arrays import integers, texts
 from .blobs import Payloads
@@ -28,40 +26,11 @@ from .connection import Database
 from .statements import statement
 from .texts import is_storable, ranged
 
-_NO_END: Final = (1 << 63) - 1
 #: Events that one filtered statement may look at, so that a rare type neither runs long nor holds a snapshot.
 _WINDOW: Final = 20_000
 #: Parameters that a filtered statement has before those of its filters.
 _FILTERED_VALUES: Final = 4
-_STREAMS_AT_ONCE: Final = 256
-_NAMES_AT_ONCE: Final = 1_000
-_DATA_IN_EVENT: Final = 6
-#: What ``StoredEvent._make`` does, without its check of the length.
-to_event: Final = cast("Callable[[Sequence[Any]], StoredEvent]", partial(tuple.__new__, StoredEvent))
-
-
-@attrs.frozen
-class _Shape:
-    """A statement that reads a range of one stream, and where its rows keep what walking them needs."""
-
-    sql: str
-    version: int
-    content: int
-    backwards: bool = False
-    payloads: bool = True
-
-
-def _selected(name: str, payloads: bool) -> str:
-    """The statement ``name``, with an empty payload in place of each when they are not asked for."""
-    return statement(name) if payloads else re.sub(r"\b(e\.)?data\b", "''::bytea", statement(name))
-
-
-_ROWS: Final = _Shape(statement("read_rows"), version=0, content=3)
-_EVENTS: Final = {
-    (backwards, payloads): _Shape(_selected("read_backwards" if backwards else "read_forwards", payloads), 2, _DATA_IN_EVENT, backwards, payloads)
-    for backwards in (False, True)
-    for payloads in (False, True)
-}
+_selected: Final = reading.selecting(statement, "''::bytea")
 
 
 class _Pace:
@@ -95,8 +64,11 @@ class _Pace:
         self._size = max(self.least, min(self.most, self.bytes // mean))
 
 
-class Reader:
+class Reader(reading.Reader):
     """The reading half of the log."""
+
+    event_shapes = reading.event_shapes(_selected)
+    row_shape = Shape(statement("read_rows"), VERSION_IN_ROW, DATA_IN_ROW)
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -104,32 +76,25 @@ class Reader:
         #: The last answer of ``last_position``: up to there nothing can come any more.
         self._complete = 0
 
-    def read(self, stream: str, after: int, upto: int | None, limit: int | None, backwards: bool, payloads: bool = True) -> Iterator[StoredEvent]:
-        chunks = self._walk(_EVENTS[backwards, payloads], stream, after, upto, limit)
-        return islice((event for chunk in chunks for event in map(to_event, chunk)), limit)
-
-    def rows(self, stream: str, after: int, upto: int | None) -> Iterator[Sequence[Row]]:
-        return self._walk(_ROWS, stream, after, upto, None)
-
     def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {stream: [] for stream in after}
         wanted = [stream for stream in after if is_storable(stream)]
-        for begin in range(0, len(wanted), _STREAMS_AT_ONCE):
-            part = wanted[begin : begin + _STREAMS_AT_ONCE]
+        for begin in range(0, len(wanted), STREAMS_AT_ONCE):
+            part = wanted[begin : begin + STREAMS_AT_ONCE]
             lists = [found[stream] for stream in part]
             for row in self._database.rows(statement("read_rows_of"), (texts(part), integers([after[stream] for stream in part]))):
                 lists[row[0] - 1].append(cast("Row", row[1:]))
             for stream, rows in zip(part, lists, strict=True):
                 rows.sort(key=itemgetter(0))
-                if not all(map(itemgetter(_ROWS.content), rows)):
-                    whole = self._payloads.of_stream(stream, rows, _ROWS.version, _ROWS.content)
+                if not all(map(itemgetter(DATA_IN_ROW), rows)):
+                    whole = self._payloads.of_stream(stream, rows, VERSION_IN_ROW, DATA_IN_ROW)
                     rows[:] = [row for helping in whole for row in helping]
         return found
 
     def read_all(
         self, after: int, upto: int | None, types: Iterable[str], categories: Iterable[str], limit: int | None, payloads: bool = True
     ) -> Iterator[StoredEvent]:
-        end = upto if upto is not None and upto <= self._complete else min(self.last_position(), _NO_END if upto is None else upto)
+        end = upto if upto is not None and upto <= self._complete else min(self.last_position(), NO_END if upto is None else upto)
         filters, values = "", []
         for column, wanted in (("e.type", list(dict.fromkeys(types))), ("s.category", list(dict.fromkeys(categories)))):
             if wanted:
@@ -152,19 +117,19 @@ class Reader:
             return iter(self._nothing())
         return self._more_names(prefix, self._names(prefix, None))
 
-    def _walk(self, shape: _Shape, stream: str, after: int, upto: int | None, limit: int | None) -> Iterator[list[Any]]:
+    def _walk(self, shape: Shape, stream: str, after: int, upto: int | None, limit: int | None) -> Iterator[list[Any]]:
         if not is_storable(stream):
             return iter(self._nothing())
-        low, high = max(after, EMPTY), _NO_END if upto is None else min(upto, _NO_END)
+        low, high = max(after, EMPTY), NO_END if upto is None else min(upto, NO_END)
         pace = _Pace(shape.content, limit)
         size = pace.size
-        rows = self._database.rows(shape.sql, (stream, min(low, _NO_END), max(high, EMPTY), size))
+        rows = self._database.rows(shape.sql, (stream, min(low, NO_END), max(high, EMPTY), size))
         done = len(rows) < size
-        if not done and high == _NO_END and not shape.backwards:
+        if not done and high == NO_END and not shape.backwards:
             high = self.head(stream)
         return self._rest(shape, stream, low, high, rows, done, pace)
 
-    def _rest(self, shape: _Shape, stream: str, low: int, high: int, rows: list[Any], done: bool, pace: _Pace) -> Iterator[list[Any]]:
+    def _rest(self, shape: Shape, stream: str, low: int, high: int, rows: list[Any], done: bool, pace: _Pace) -> Iterator[list[Any]]:
         while rows:
             if shape.payloads:
                 yield from self._payloads.of_stream(stream, rows, shape.version, shape.content)
@@ -183,12 +148,12 @@ class Reader:
 
     def _all(self, after: int, end: int, limit: int | None, payloads: bool) -> Iterator[list[Any]]:
         sql = _selected("read_all", payloads)
-        pace = _Pace(_DATA_IN_EVENT, limit)
+        pace = _Pace(DATA_IN_EVENT, limit)
         while after < end:
             size = pace.size
             rows = self._database.rows(sql, (after, end, size))
             if rows:
-                yield from self._payloads.of_log(rows, _DATA_IN_EVENT) if payloads else (rows,)
+                yield from self._payloads.of_log(rows, DATA_IN_EVENT) if payloads else (rows,)
             if len(rows) < size:
                 return
             pace.saw(rows)
@@ -197,30 +162,25 @@ class Reader:
     def _filtered(self, filters: str, values: list[Any], after: int, end: int, limit: int | None, payloads: bool) -> Iterator[list[Any]]:
         sql = _selected("read_all_filtered", payloads).replace(":filters", filters)
         window = _selected("read_window", payloads).replace(":filters", filters)
-        pace = _Pace(_DATA_IN_EVENT, limit)
+        pace = _Pace(DATA_IN_EVENT, limit)
         while after < end:
             size = pace.size
             rows = self._database.rows(window, (after, end, _WINDOW, size, *values))
             edge, rows = rows[0][-1], [row[:-1] for row in rows if row[0] is not None]
             if rows:
-                yield from self._payloads.of_log(rows, _DATA_IN_EVENT) if payloads else (rows,)
+                yield from self._payloads.of_log(rows, DATA_IN_EVENT) if payloads else (rows,)
                 pace.saw(rows)
             after = edge if len(rows) < size else rows[-1][0]
             while after < edge:
                 size = pace.size
                 rows = self._database.rows(sql, (after, edge, _WINDOW, size, *values))
                 if rows:
-                    yield from self._payloads.of_log(rows, _DATA_IN_EVENT) if payloads else (rows,)
+                    yield from self._payloads.of_log(rows, DATA_IN_EVENT) if payloads else (rows,)
                     pace.saw(rows)
                 after = edge if len(rows) < size else rows[-1][0]
 
     def _names(self, prefix: str, last: str | None) -> list[str]:
-        return [name for (name,) in self._database.rows(*ranged(statement("list_streams"), "name", [_NAMES_AT_ONCE], prefix, last))]
-
-    def _more_names(self, prefix: str, names: list[str]) -> Iterator[str]:
-        while names:
-            yield from names
-            names = self._names(prefix, names[-1]) if len(names) == _NAMES_AT_ONCE else []
+        return [name for (name,) in self._database.rows(*ranged(statement("list_streams"), "name", [NAMES_AT_ONCE], prefix, last))]
 
     def _nothing(self) -> list[Any]:
         """What no statement has to look for; a closed log says so here too."""

@@ -1,92 +1,41 @@
-"""The log as its callers see it; every method belongs to one of the parts it puts together."""
+"""The log as its callers see it, put together from the parts that know PostgreSQL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 
 from ..clock import Clock
-from ..events import NewEvent, Row, StoredEvent
-from ..inspecting import Index
-from ..log import Appended, AppendRequest, Duplicate, Outcome, StreamAppend, Wake
-from ..versions import ExpectedVersion
+from ..composed import ComposedLog
+from ..inspecting import Inspector
 from .append import Appender
 from .connection import Database
-from .inspecting import Inspector
+from .indexes import missing
 from .keeping import PostgresCheckpoints, PostgresSnapshots
 from .reading import Reader
 from .schedule import PostgresSchedule
+from .statements import statement
 from .views import PostgresViews
 from .waiting import Signal
 from .watchdog import HorizonHeld, Watching, horizon
 
 
-class PostgresLog:
+class PostgresLog(ComposedLog):
     """An ``EventLog`` in one schema of a PostgreSQL database."""
 
     served = True
+    _appender: Appender
+    _signal: Signal
 
     def __init__(self, clock: Clock, database: Database) -> None:
-        self.url = database.address.shown
-        self.clock = clock
+        signal = Signal(database.address, read_only=database.read_only)
+        reader = Reader(database)
+        inspector = Inspector(database.rows, statement, lambda: missing(database.rows, database.address))
+        super().__init__(database.address.shown, clock, reader, Appender(database, clock, reader, signal), signal, inspector)
         self.snapshots = PostgresSnapshots(database)
         self.checkpoints = PostgresCheckpoints(database)
         self.schedule = PostgresSchedule(database)
         self.views = PostgresViews(database)
         self._database = database
-        self._signal = Signal(database.address, read_only=database.read_only)
-        self._reader = Reader(database)
-        self._inspector = Inspector(database)
-        self._appender = Appender(database, clock, self._reader, self._signal)
-
-    def append(self, stream: str, events: Sequence[NewEvent], expected: ExpectedVersion, *, wakes: Sequence[Wake] = ()) -> Appended | Duplicate:
-        (outcome,) = self._appender.append_batch([AppendRequest([StreamAppend(stream, events, expected, wakes)])])
-        if isinstance(outcome, Appended | Duplicate):
-            return outcome
-        raise outcome
-
-    def append_batch(self, requests: Sequence[AppendRequest]) -> list[Outcome]:
-        return self._appender.append_batch(requests)
-
-    def read(
-        self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False, payloads: bool = True
-    ) -> Iterator[StoredEvent]:
-        return self._reader.read(stream, after, upto, limit, backwards, payloads)
-
-    def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
-        return self._reader.rows(stream, after, upto)
-
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
-        return self._reader.rows_of(after)
-
-    def read_all(
-        self,
-        *,
-        after: int = 0,
-        upto: int | None = None,
-        types: Iterable[str] = (),
-        categories: Iterable[str] = (),
-        limit: int | None = None,
-        payloads: bool = True,
-    ) -> Iterator[StoredEvent]:
-        return self._reader.read_all(after, upto, types, categories, limit, payloads)
-
-    def head(self, stream: str) -> int:
-        return self._reader.head(stream)
-
-    def last_position(self) -> int:
-        return self._reader.last_position()
-
-    def streams(self, prefix: str = "") -> Iterator[str]:
-        return self._reader.streams(prefix)
-
-    def unseen(self) -> Iterator[StoredEvent]:
-        return self._inspector.unseen()
-
-    def missing_indexes(self) -> list[Index]:
-        return self._inspector.missing_indexes()
-
-    def wait(self, after: int, timeout: float) -> bool:
-        return self._signal.wait(after, timeout, self._reader.last_position)
 
     def horizon(self) -> HorizonHeld | None:
         """Who keeps committed events from being shown now; ``None`` while there are none such."""

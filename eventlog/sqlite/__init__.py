@@ -5,8 +5,8 @@ at a time, so the order of positions is the order of commits and a tail can neve
 
 Modules by reason to change: ``address`` (the URL), ``schema`` (tables and migrations), ``connection`` (who may talk to
 the file, and when), ``memo`` (what the writer remembers), ``append`` (what becomes of a batch, with ``..planning``),
-``reading``, ``schedule``, ``keeping`` (snapshots and checkpoints), ``views``, ``waiting``, ``indexes`` and ``inspecting`` (what a
-hand did). Statements live in ``sql/``.
+``reading``, ``schedule``, ``keeping`` (snapshots and checkpoints), ``views``, ``waiting``, ``indexes`` (what a
+hand dropped). Statements live in ``sql/``.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from ..errors import WrongExpectedVersion
 from ..events import StoredEvent
 from ..log import AppendRequest, Outcome
 from ..planning import SET, SOONER, Decision, Known, LookCloser, Mismatch, Move, Plan, check_requests
+from ..reading import to_event
 from ..versions import EMPTY, NO_STREAM
 from .connection import Database
-from .reading import to_event
 from .statements import for_rows, statement
 from .waiting import Signal
 

@@ -5,80 +5,43 @@ What a read covers is fixed when it is asked for, and its first chunk is fetched
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import attrs
-
+from .. import reading
 from ..events import Row, StoredEvent
+from ..reading import DATA_IN_EVENT, DATA_IN_ROW, NAMES_AT_ONCE, NO_END, STREAMS_AT_ONCE, VERSION_IN_ROW, Shape, to_event
 from ..versions import EMPTY
 from .connection import Database
 from .faults import misplaced
 from .ranges import behind, is_storable, next_text
 from .statements import for_rows, marks, statement
 
-_NO_END: Final = (1 << 63) - 1
 #: Positions that one filtered statement may look at, so that a rare type does not hold a snapshot of the file for long.
 _WINDOW: Final = 20_000
-_STREAMS_AT_ONCE: Final = 256
-_NAMES_AT_ONCE: Final = 1_000
 #: No statement asks for more rows than this; it is also what a chunk holds at most.
 _MOST_ROWS: Final = 2_048
-_DATA_IN_EVENT: Final = 6
-#: What ``StoredEvent._make`` does, without its check of the length.
-to_event: Final = cast("Callable[[Sequence[Any]], StoredEvent]", partial(tuple.__new__, StoredEvent))
+_selected: Final = reading.selecting(statement, "x''")
 
 
-@attrs.frozen
-class _Shape:
-    """A statement that reads a range of one stream, and where its rows keep what walking them needs."""
-
-    statement: str
-    version: int
-    content: int
-    #: Whether the stream's name is its first parameter.
-    named: bool
-    backwards: bool = False
-    payloads: bool = True
-
-
-_ROWS: Final = _Shape("read_rows", version=0, content=3, named=False)
-_EVENTS: Final = {
-    (backwards, payloads): _Shape("read_backwards" if backwards else "read_forwards", 2, _DATA_IN_EVENT, True, backwards, payloads)
-    for backwards in (False, True)
-    for payloads in (False, True)
-}
-
-
-def _selected(name: str, payloads: bool) -> str:
-    """The statement ``name``, with an empty payload in place of each when they are not asked for."""
-    return statement(name) if payloads else re.sub(r"\b(e\.)?data\b", "x''", statement(name))
-
-
-class Reader:
+class Reader(reading.Reader):
     """The reading half of the log."""
+
+    event_shapes = reading.event_shapes(_selected)
+    row_shape = Shape(statement("read_rows"), VERSION_IN_ROW, DATA_IN_ROW)
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def read(self, stream: str, after: int, upto: int | None, limit: int | None, backwards: bool, payloads: bool = True) -> Iterator[StoredEvent]:
-        chunks = self._walk(_EVENTS[backwards, payloads], stream, after, upto, limit)
-        return islice((event for chunk in chunks for event in map(to_event, chunk)), limit)
-
-    def rows(self, stream: str, after: int, upto: int | None) -> Iterator[Sequence[Row]]:
-        return self._walk(_ROWS, stream, after, upto, None)
 
     def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {stream: [] for stream in after}
         ids = self.ids_of(after)
         by_id = {number: found[stream] for stream, number in ids.items()}
         wanted = [(number, after[stream]) for stream, number in ids.items()]
-        for begin in range(0, len(wanted), _STREAMS_AT_ONCE):
-            part = wanted[begin : begin + _STREAMS_AT_ONCE]
+        for begin in range(0, len(wanted), STREAMS_AT_ONCE):
+            part = wanted[begin : begin + STREAMS_AT_ONCE]
             for row in self._database.rows(for_rows("read_rows_of", 2, len(part)), [value for pair in part for value in pair]):
                 by_id[row[0]].append(row[1:])
         for rows in by_id.values():
@@ -110,10 +73,10 @@ class Reader:
     def last_position(self) -> int:
         return int(self._database.rows("SELECT coalesce(max(position), 0) FROM events")[0][0])
 
-    def streams(self, prefix: str) -> Iterator[str]:
+    def streams(self, prefix: str = "") -> Iterator[str]:
         if not is_storable(prefix):
             return iter(())
-        return self._more_names(prefix, self._names(prefix, prefix))
+        return self._more_names(prefix, self._names(prefix, None))
 
     def ids_of(self, streams: Iterable[str]) -> dict[str, int]:
         """Ids of those of ``streams`` that exist."""
@@ -126,37 +89,37 @@ class Reader:
                 ids[stream] = number
             elif is_storable(stream):
                 unknown.append(stream)
-        for begin in range(0, len(unknown), _STREAMS_AT_ONCE):
-            part = unknown[begin : begin + _STREAMS_AT_ONCE]
+        for begin in range(0, len(unknown), STREAMS_AT_ONCE):
+            part = unknown[begin : begin + STREAMS_AT_ONCE]
             ids.update(self._database.rows(statement("find_stream_ids").replace(":names", marks(len(part))), part))
         for stream in unknown:
             if stream in ids:
                 known[stream] = ids[stream]
         return ids
 
-    def _walk(self, shape: _Shape, stream: str, after: int, upto: int | None, limit: int | None) -> Iterator[list[Any]]:
+    def _walk(self, shape: Shape, stream: str, after: int, upto: int | None, limit: int | None) -> Iterator[list[Any]]:
         number = self.ids_of((stream,)).get(stream)
         if number is None:
             self._database.rows("SELECT 1")  # a closed log says so here too
             return iter(())
-        low, high = max(after, EMPTY), _NO_END if upto is None else min(upto, _NO_END)
-        fixed = (stream, number) if shape.named else (number,)
-        rows, done = self._chunk(_selected(shape.statement, shape.payloads), (*fixed, low, high), shape.content, limit)
+        low, high = max(after, EMPTY), NO_END if upto is None else min(upto, NO_END)
+        # Events bear the name of their stream; rows do not.
+        fixed = (number,) if shape is self.row_shape else (stream, number)
+        rows, done = self._chunk(shape.sql, (*fixed, low, high), shape.content, limit)
         if done:
             return iter((rows,) if rows else ())
-        if high == _NO_END and not shape.backwards:
+        if high == NO_END and not shape.backwards:
             high = self.head(stream)
         return self._rest(shape, fixed, low, high, rows)
 
-    def _rest(self, shape: _Shape, fixed: tuple[Any, ...], low: int, high: int, rows: list[Any]) -> Iterator[list[Any]]:
-        sql = _selected(shape.statement, shape.payloads)
+    def _rest(self, shape: Shape, fixed: tuple[Any, ...], low: int, high: int, rows: list[Any]) -> Iterator[list[Any]]:
         while rows:
             yield rows
             if shape.backwards:
                 high = rows[-1][shape.version] - 1
             else:
                 low = rows[-1][shape.version]
-            rows = self._chunk(sql, (*fixed, low, high), shape.content, None)[0] if low < high else []
+            rows = self._chunk(shape.sql, (*fixed, low, high), shape.content, None)[0] if low < high else []
 
     def _chunk(self, sql: str, parameters: tuple[Any, ...], column: int, limit: int | None) -> tuple[list[Any], bool]:
         if limit is None:
@@ -166,14 +129,10 @@ class Reader:
     def _all(self, sql: str, after: int, end: int, filters: list[str], limit: int | None) -> Iterator[StoredEvent]:
         while after < end:
             edge = min(end, after + _WINDOW)
-            rows, done = self._chunk(sql, (after, edge, *filters), _DATA_IN_EVENT, limit)
+            rows, done = self._chunk(sql, (after, edge, *filters), DATA_IN_EVENT, limit)
             yield from map(to_event, rows)
             after = edge if done else rows[-1][0]
 
-    def _names(self, begin: str, prefix: str) -> list[str]:
-        return [name for (name,) in self._database.rows(statement("list_streams"), (begin, behind(prefix), _NAMES_AT_ONCE))]
-
-    def _more_names(self, prefix: str, names: list[str]) -> Iterator[str]:
-        while names:
-            yield from names
-            names = self._names(next_text(names[-1]), prefix) if len(names) == _NAMES_AT_ONCE else []
+    def _names(self, prefix: str, last: str | None) -> list[str]:
+        begin = prefix if last is None else next_text(last)
+        return [name for (name,) in self._database.rows(statement("list_streams"), (begin, behind(prefix), NAMES_AT_ONCE))]
