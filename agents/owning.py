@@ -93,8 +93,15 @@ def _returned_at_once(found: list[dis.Instruction], place: int) -> int:
         each = found[at]
         if each.is_jump_target or each.opcode in dis.hasjrel or each.opcode in dis.hasjabs:
             return 0
-        depth += dis.stack_effect(each.opcode, each.arg if each.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
+        depth += _stack_effect(each)
         if depth < 2:
             after = found[at + 1]
             return at + 1 if depth == 1 and each.opname in _CALLS and after.opname == "RETURN_VALUE" and not after.is_jump_target else 0
     return 0
+
+
+def _stack_effect(instruction: dis.Instruction) -> int:
+    try:
+        return dis.stack_effect(instruction.opcode, instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
+    except ValueError:  # one that a later Python has and does not account for
+        return -1_000
