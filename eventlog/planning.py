@@ -7,8 +7,8 @@ unique index over ids refuses a repetition, and the batch is then planned again 
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -42,6 +42,21 @@ class Mismatch(NamedTuple):
     actual: int
 
 
+class Recorded(Protocol):
+    """An event that is there already, as far as a repetition is compared with it."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def schema(self) -> int: ...
+    @property
+    def data(self) -> bytes: ...
+
+
 class Known(NamedTuple):
     """An event that is in its stream already, or earlier in this batch."""
 
@@ -72,8 +87,8 @@ class Plan:
     held: dict[tuple[str, str], int]
     #: The id that the next new stream gets.
     next_id: int
-    #: Events that are there already, by (stream, event id); ``None``: nobody looked.
-    known: dict[tuple[str, bytes], Known] | None = None
+    #: Events that are there already, by stream and event id; ``None``: nobody looked.
+    known: dict[str, dict[bytes, Known]] | None = None
     #: Whether the ids of every request were looked up, or only those of requests without exact versions.
     thorough: bool = False
     #: Parameters of the rows to insert, one after the other.
@@ -84,13 +99,13 @@ class Plan:
     def decide(self, request: AppendRequest) -> Decision:
         """The outcome of ``request`` after all earlier ones. Raises ``LookCloser`` when ids must be looked up first."""
         if self.known is not None and (self.thorough or not is_exact(request)):
-            outcome = _repeated(request, self.known, self.heads)
+            outcome = repeated(request, self.known, self.heads.__getitem__)
             if outcome is not None:
                 return outcome
         fences, parts = request.fences, request.parts
         for fence in fences:
             if self.held.get((fence.queue, fence.name)) != fence.token:
-                return self._loser(request, _lost(fence))
+                return self._loser(request, lost(fence))
         mismatch = self._mismatch(parts)
         if mismatch is not None:
             return self._loser(request, mismatch)
@@ -137,12 +152,13 @@ class Plan:
             number = self.ids.get(stream)
             if number is None:
                 number = self._new_stream(stream)
-            values, now, known = self.values, self.now, self.known
+            values, now = self.values, self.now
+            known = None if self.known is None else self.known.setdefault(stream, {})
             for event in part.events:
                 event_id, kind, schema, content = event.event_id, event.type, event.schema, event.data
                 values += (position, number, version, event_id, kind, schema, now, event.correlation, event.causation, content)
                 if known is not None:
-                    known[stream, event_id] = Known(version, position, kind, schema, content)
+                    known[event_id] = Known(version, position, kind, schema, content)
                 version += 1
                 position += 1
             self.heads[stream] = version - 1
@@ -164,6 +180,7 @@ class Plan:
 
 
 _STAY: Final[Move] = (KEEP, None, False)
+_NOTHING: Final[Mapping[bytes, Recorded]] = {}
 
 
 def check_requests(requests: Sequence[AppendRequest], known_streams: Container[str]) -> None:
@@ -222,25 +239,30 @@ def _check_event(stream: str, event: NewEvent) -> None:
         raise ValueError(f"schema {what} 0 to {_LARGEST_SCHEMA}, not {event.schema!r:.80}")
 
 
-def _lost(fence: Fence) -> LeaseLost:
+def lost(fence: Fence) -> LeaseLost:
+    """What becomes of a request whose claim is no longer held."""
     return LeaseLost(
         f"Token {fence.token} for {fence.name} in queue {fence.queue!r} is no longer current: the lease was handed back or somebody else took over. "
         "Claim it again and reload."
     )
 
 
-def _repeated(request: AppendRequest, known: dict[tuple[str, bytes], Known], heads: dict[str, int]) -> Duplicate | EventIdConflict | None:
-    """What the event ids alone decide; ``None`` when all of them are new."""
+def repeated(request: AppendRequest, known: Mapping[str, Mapping[bytes, Recorded]], head: Callable[[str], int]) -> Duplicate | EventIdConflict | None:
+    """What the event ids alone decide; ``None`` when all of them are new.
+
+    ``known`` has what is there by stream and event id, ``head`` gives the version of a stream's last event.
+    """
     seen: set[tuple[str, bytes]] = set()
-    places: list[list[Known]] = []
+    places: list[list[Recorded]] = []
     for part in request.parts:
-        found: list[Known] = []
+        there = known.get(part.stream, _NOTHING)
+        found: list[Recorded] = []
         for event in part.events:
             key = (part.stream, event.event_id)
             if key in seen:
                 return EventIdConflict(f"Event id {event.event_id.hex()} is twice in one request for {part.stream}. Give every event its own id.")
             seen.add(key)
-            old = known.get(key)
+            old = there.get(event.event_id)
             if old is None:
                 continue
             if (old.type, old.schema, old.data) != (event.type, event.schema, event.data):
@@ -258,5 +280,5 @@ def _repeated(request: AppendRequest, known: dict[tuple[str, bytes], Known], hea
             f"{count} of the request's {len(seen)} event ids are there already and the others are not ({', '.join(part.stream for part in request.parts)}). "
             "Send the same events together again, or give new events new ids."
         )
-    firsts = tuple(found[0].version if found else heads[part.stream] + 1 for part, found in zip(request.parts, places, strict=True))
+    firsts = tuple(found[0].version if found else head(part.stream) + 1 for part, found in zip(request.parts, places, strict=True))
     return Duplicate(firsts, tuple(tuple(old.position for old in found) for found in places))

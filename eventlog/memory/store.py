@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-import attrs
-
 from ..clock import Clock, Micros
-from ..errors import EventIdConflict, LeaseLost, WrongExpectedVersion
+from ..errors import WrongExpectedVersion
 from ..events import NewEvent, Row, StoredEvent
+from ..listed import as_rows, passing, shown
 from ..log import Appended, AppendRequest, Duplicate, Outcome, StreamAppend, Wake
-from ..names import category_of
-from ..planning import check_requests
+from ..planning import check_requests, lost, repeated
 from ..versions import EMPTY, NO_STREAM, ExpectedVersion, matches
 from .gate import Gate
 from .keeping import MemoryCheckpoints, MemorySnapshots
@@ -24,12 +22,6 @@ from .views import MemoryViews
 
 _SINCE_LIMIT: Final = 1_000
 _CHUNK: Final = 1_000
-
-
-@attrs.define(slots=True)
-class _Stream:
-    events: list[StoredEvent] = attrs.field(factory=list)
-    versions: dict[bytes, int] = attrs.field(factory=dict)
 
 
 class MemoryLog:
@@ -42,7 +34,8 @@ class MemoryLog:
         self.clock = clock
         self._gate = Gate(url)
         self._events: list[StoredEvent] = []
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[str, list[StoredEvent]] = {}
+        self._by_id: dict[str, dict[bytes, StoredEvent]] = {}
         self._names: list[str] = []
         self.snapshots = MemorySnapshots(self._gate)
         self.checkpoints = MemoryCheckpoints(self._gate)
@@ -66,14 +59,12 @@ class MemoryLog:
         return outcomes
 
     def _commit(self, request: AppendRequest, now: Micros) -> Outcome:
-        known = self._known(request)
+        known = repeated(request, self._by_id, self._head)
         if known is not None:
             return known
         for fence in request.fences:
             if not self.schedule.holds(fence):
-                return LeaseLost(
-                    f"Token {fence.token} for {fence.name} in queue {fence.queue!r} is no longer current: somebody else took over. Claim it again and reload."
-                )
+                return lost(fence)
         heads: dict[str, int] = {}
         for part in request.parts:
             head = heads[part.stream] if part.stream in heads else self._head(part.stream)
@@ -86,56 +77,22 @@ class MemoryLog:
         places = [self._write(part, now) for part in request.parts]
         return Appended(tuple(first for first, _ in places), tuple(positions for _, positions in places))
 
-    def _known(self, request: AppendRequest) -> Duplicate | EventIdConflict | None:
-        """What the event ids alone decide; None when all of them are new."""
-        seen: set[tuple[str, bytes]] = set()
-        places: list[list[StoredEvent]] = []
-        for part in request.parts:
-            stream = self._streams.get(part.stream)
-            found: list[StoredEvent] = []
-            for event in part.events:
-                key = (part.stream, event.event_id)
-                if key in seen:
-                    return EventIdConflict(f"Event id {event.event_id.hex()} is twice in one request for {part.stream}. Give every event its own id.")
-                seen.add(key)
-                version = None if stream is None else stream.versions.get(event.event_id)
-                if stream is None or version is None:
-                    continue
-                old = stream.events[version]
-                if (old.type, old.schema, old.data) != (event.type, event.schema, event.data):
-                    return EventIdConflict(
-                        f"Event id {event.event_id.hex()} is version {version} of {part.stream} with other bytes ({old.type} {old.schema}, sent now as "
-                        f"{event.type} {event.schema}). An id stands for one event for ever: give the new event a new id."
-                    )
-                found.append(old)
-            places.append(found)
-        count = sum(map(len, places))
-        if not count:
-            return None
-        if count < len(seen):
-            known = next(old for found in places for old in found)
-            return EventIdConflict(
-                f"{count} of the {len(seen)} event ids are there already, such as {known.event_id.hex()} at version {known.version} of {known.stream}, "
-                "and the others are not. Send the same events together again, or new ids for new events."
-            )
-        firsts = tuple(found[0].version if found else self._head(part.stream) + 1 for part, found in zip(request.parts, places, strict=True))
-        return Duplicate(firsts, tuple(tuple(old.position for old in found) for found in places))
-
     def _write(self, part: StreamAppend, now: Micros) -> tuple[int, tuple[int, ...]]:
         stream = self._streams.get(part.stream)
         if stream is None:
-            stream = _Stream()
+            stream = []
             if part.events:
-                self._streams[part.stream] = stream
+                self._streams[part.stream], self._by_id[part.stream] = stream, {}
                 insort(self._names, part.stream)
-        first, begin = len(stream.events), len(self._events) + 1
+        first, begin = len(stream), len(self._events) + 1
+        by_id = self._by_id.get(part.stream, {})
         for offset, event in enumerate(part.events):
             version = first + offset
             stored = StoredEvent(
                 begin + offset, part.stream, version, event.event_id, event.type, event.schema, event.data, now, event.correlation, event.causation
             )
-            stream.events.append(stored)
-            stream.versions[event.event_id] = version
+            stream.append(stored)
+            by_id[event.event_id] = stored
             self._events.append(stored)
         for wake in part.wakes:
             self.schedule.apply(part.stream, wake)
@@ -150,7 +107,7 @@ class MemoryLog:
         else:
             return []
         stream = self._streams.get(part.stream)
-        return [] if stream is None else stream.events[max(after, EMPTY) + 1 :][:_SINCE_LIMIT]
+        return [] if stream is None else stream[max(after, EMPTY) + 1 :][:_SINCE_LIMIT]
 
     # Reading. What a read covers is fixed when it is asked for; lists only grow, so walking them needs no lock.
 
@@ -159,15 +116,15 @@ class MemoryLog:
     ) -> Iterator[StoredEvent]:
         events, places = self._range(stream, after, upto)
         chosen = reversed(places) if backwards else iter(places)
-        return _with(payloads, map(events.__getitem__, islice(chosen, limit)))
+        return shown(map(events.__getitem__, islice(chosen, limit)), payloads)
 
     def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
         events, places = self._range(stream, after, upto)
-        return (_rows(events[begin : min(begin + _CHUNK, places.stop)]) for begin in range(places.start, places.stop, _CHUNK))
+        return (as_rows(events[begin : min(begin + _CHUNK, places.stop)]) for begin in range(places.start, places.stop, _CHUNK))
 
     def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
         with self._gate:
-            return {name: _rows(self._streams[name].events[max(version, EMPTY) + 1 :] if name in self._streams else []) for name, version in after.items()}
+            return {name: as_rows(self._streams[name][max(version, EMPTY) + 1 :] if name in self._streams else []) for name, version in after.items()}
 
     def read_all(
         self,
@@ -183,8 +140,7 @@ class MemoryLog:
             end = len(self._events)
         events = self._events
         found = map(events.__getitem__, range(max(after, 0), end if upto is None else min(end, upto)))
-        wanted = _filter(frozenset(types), frozenset(categories))
-        return _with(payloads, islice(found if wanted is None else filter(wanted, found), limit))
+        return shown(islice(passing(types, categories, found), limit), payloads)
 
     def head(self, stream: str) -> int:
         with self._gate:
@@ -225,26 +181,12 @@ class MemoryLog:
 
     def _head(self, stream: str) -> int:
         found = self._streams.get(stream)
-        return EMPTY if found is None else len(found.events) - 1
+        return EMPTY if found is None else len(found) - 1
 
     def _range(self, stream: str, after: int, upto: int | None) -> tuple[Sequence[StoredEvent], range]:
         with self._gate:
             found = self._streams.get(stream)
             if found is None:
                 return (), range(0)
-            end = len(found.events)
-            return found.events, range(max(after, EMPTY) + 1, end if upto is None else min(end, upto + 1))
-
-
-def _with(payloads: bool, events: Iterator[StoredEvent]) -> Iterator[StoredEvent]:
-    return events if payloads else (event._replace(data=b"") for event in events)
-
-
-def _rows(events: Iterable[StoredEvent]) -> list[Row]:
-    return [(event.version, event.type, event.schema, event.data, event.event_id, event.recorded_at) for event in events]
-
-
-def _filter(types: frozenset[str], categories: frozenset[str]) -> Callable[[StoredEvent], bool] | None:
-    if not types and not categories:
-        return None
-    return lambda event: (not types or event.type in types) and (not categories or category_of(event.stream) in categories)
+            end = len(found)
+            return found, range(max(after, EMPTY) + 1, end if upto is None else min(end, upto + 1))

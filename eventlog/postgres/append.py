@@ -282,13 +282,13 @@ def _find_held(connection: Connection, requests: Sequence[AppendRequest]) -> dic
     return {(queue, name): token for queue, name, token in connection.execute(statement("find_held"), values, binary=True)}
 
 
-def _find_known(connection: Connection, requests: Sequence[AppendRequest], ids: Mapping[str, int]) -> dict[tuple[str, bytes], Known]:
+def _find_known(connection: Connection, requests: Sequence[AppendRequest], ids: Mapping[str, int]) -> dict[str, dict[bytes, Known]]:
     names = {number: name for name, number in ids.items()}
     wanted = [(event.event_id, ids[part.stream]) for request in requests for part in request.parts if part.stream in ids for event in part.events]
     if not wanted:
         return {}
     values = blobs([event_id for event_id, _ in wanted]), integers([number for _, number in wanted])
-    known: dict[tuple[str, bytes], Known] = {}
+    known: dict[str, dict[bytes, Known]] = {}
     for number, event_id, version, position, kind, schema, content, blob in connection.execute(statement("find_ids"), values, binary=True):
-        known[names[number], event_id] = Known(version, position, kind, schema, content if blob is None else Digested(blob))
+        known.setdefault(names[number], {})[event_id] = Known(version, position, kind, schema, content if blob is None else Digested(blob))
     return known

@@ -172,7 +172,7 @@ def moving(mode: int, release: bool, count: int) -> str:
     return for_rows("move_wakes", 3, count).replace(":moves", ", ".join(changes))
 
 
-def _known(connection: sqlite3.Connection, requests: Sequence[AppendRequest], ids: dict[str, int]) -> dict[tuple[str, bytes], Known]:
+def _known(connection: sqlite3.Connection, requests: Sequence[AppendRequest], ids: dict[str, int]) -> dict[str, dict[bytes, Known]]:
     names: dict[int, str] = {}
     wanted: list[Any] = []
     for request in requests:
@@ -182,7 +182,10 @@ def _known(connection: sqlite3.Connection, requests: Sequence[AppendRequest], id
                 names[number] = part.stream
                 for event in part.events:
                     wanted += (event.event_id, number)
-    return {(names[row[0]], row[1]): Known(*row[2:]) for row in _in_parts(connection, "find_ids", 2, wanted)}
+    known: dict[str, dict[bytes, Known]] = {}
+    for number, event_id, *rest in _in_parts(connection, "find_ids", 2, wanted):
+        known.setdefault(names[number], {})[event_id] = Known(*rest)
+    return known
 
 
 def _since(connection: sqlite3.Connection, plan: Plan, mismatch: Mismatch) -> WrongExpectedVersion:

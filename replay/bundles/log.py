@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -14,6 +14,7 @@ import attrs
 from ...agents.queues import TURNS
 from ...eventlog.clock import Clock, Micros, system_clock
 from ...eventlog.events import NewEvent, Row, StoredEvent
+from ...eventlog.listed import as_rows, passing, shown
 from ...eventlog.log import Appended, AppendRequest, Claim, Duplicate, Outcome, ParkedEvent, Snapshot, View, ViewTransaction, Wake
 from ...eventlog.names import category_of
 from ...eventlog.versions import EMPTY, ExpectedVersion
@@ -59,15 +60,14 @@ class BundleLog:
         self, stream: str, *, after: int = -1, upto: int | None = None, limit: int | None = None, backwards: bool = False, payloads: bool = True
     ) -> Iterator[StoredEvent]:
         found = self._range(stream, after, upto)
-        chosen = islice(reversed(found) if backwards else iter(found), limit)
-        return chosen if payloads else (event._replace(data=b"") for event in chosen)
+        return shown(islice(reversed(found) if backwards else iter(found), limit), payloads)
 
     def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
         found = self._range(stream, after, upto)
-        return (_rows(found[begin : begin + _CHUNK]) for begin in range(0, len(found), _CHUNK))
+        return (as_rows(found[begin : begin + _CHUNK]) for begin in range(0, len(found), _CHUNK))
 
     def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
-        return {name: _rows(self._range(name, version, None)) for name, version in after.items()}
+        return {name: as_rows(self._range(name, version, None)) for name, version in after.items()}
 
     def _range(self, stream: str, after: int, upto: int | None) -> Sequence[StoredEvent]:
         events = self._events.get(stream, ())
@@ -85,14 +85,9 @@ class BundleLog:
         limit: int | None = None,
         payloads: bool = True,
     ) -> Iterator[StoredEvent]:
-        wanted, of = frozenset(types), frozenset(categories)
-        begin = bisect_left(self._positions, after + 1)
-        found = (
-            event
-            for event in islice(self._all, begin, None)
-            if (upto is None or event.position <= upto) and (not wanted or event.type in wanted) and (not of or category_of(event.stream) in of)
-        )
-        return (event if payloads else event._replace(data=b"") for event in islice(found, limit))
+        begin = bisect_right(self._positions, after)
+        end = len(self._all) if upto is None else bisect_right(self._positions, upto)
+        return shown(islice(passing(types, categories, islice(self._all, begin, end)), limit), payloads)
 
     def head(self, stream: str) -> int:
         events = self._events.get(stream)
@@ -113,10 +108,6 @@ class BundleLog:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def _rows(events: Iterable[StoredEvent]) -> list[Row]:
-    return [(event.version, event.type, event.schema, event.data, event.event_id, event.recorded_at) for event in events]
 
 
 @attrs.frozen

@@ -20,6 +20,7 @@ from ...agents.queues import TURNS
 from ...agents.streams import Folder
 from ...eventlog.errors import LogError, Undecodable
 from ...eventlog.events import StoredEvent
+from ...eventlog.listed import as_rows
 from ...eventlog.log import EventLog, Snapshot
 from ...eventlog.names import category_of
 from ..errors import ReplayError
@@ -121,9 +122,8 @@ def _folded(app: App | None, stream: str, events: Sequence[StoredEvent]) -> Snap
     if definitions is None:
         return None
     folder = Folder(definitions)
-    rows = ((event.version, event.type, event.schema, event.data, event.event_id, event.recorded_at) for event in events)
     try:
-        return folder.snapshot(folder.fold(folder.empty(stream), rows))
+        return folder.snapshot(folder.fold(folder.empty(stream), as_rows(events)))
     except (LogError, ImpossibleHistory):
         return None  # the bundle holds it as it is; replay and verify tell of it
 
