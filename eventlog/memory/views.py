@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from ..log import ParkedEvent
+from ..viewing import ForReading, Overlay
 from .gate import Gate
 from .keeping import MemoryCheckpoints
 
 
-class _Reading:
+class _Reading(ForReading):
     """A view as it stands; ``items`` walks what was there when it was asked."""
 
     def __init__(self, name: str, gate: Gate, rows: Mapping[str, Mapping[str, bytes]], pointed: Mapping[str, str]) -> None:
-        self._name = name
+        super().__init__(name)
         self._gate = gate
         self._rows = rows
         self._pointed = pointed
@@ -24,53 +26,12 @@ class _Reading:
         with self._gate:
             return self._meant().get(key)
 
-    def put(self, key: str, value: bytes) -> None:
-        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be written. Write inside views.transaction({self._name!r}).")
-
-    def delete(self, key: str) -> None:
-        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be deleted. Write inside views.transaction({self._name!r}).")
-
     def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
         with self._gate:
             return iter(_sorted(self._meant(), prefix))
 
     def _meant(self) -> Mapping[str, bytes]:
         return self._rows.get(self._pointed.get(self._name, self._name), {})
-
-
-class _Writing:
-    """The overlay of one transaction: nothing in it is visible outside before the commit."""
-
-    def __init__(self, rows: Mapping[str, bytes], position: int) -> None:
-        self.position = position
-        self.changes: dict[str, bytes | None] = {}
-        #: By position; None: no longer.
-        self.parked: dict[int, ParkedEvent | None] = {}
-        self._rows = rows
-
-    def get(self, key: str) -> bytes | None:
-        return self.changes[key] if key in self.changes else self._rows.get(key)
-
-    def put(self, key: str, value: bytes) -> None:
-        if not isinstance(value, bytes):
-            raise TypeError(f"The value of {key!r:.80} must be bytes, not {type(value).__name__}: {value!r:.80}")
-        self.changes[key] = value
-
-    def delete(self, key: str) -> None:
-        self.changes[key] = None
-
-    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-        merged = {**self._rows, **self.changes}
-        return iter(_sorted({key: value for key, value in merged.items() if value is not None}, prefix))
-
-    def checkpoint(self, position: int) -> None:
-        self.position = max(self.position, position)
-
-    def park(self, event: ParkedEvent) -> None:
-        self.parked[event.position] = event
-
-    def unpark(self, position: int) -> None:
-        self.parked[position] = None
 
 
 class MemoryViews:
@@ -85,10 +46,11 @@ class MemoryViews:
         self._pointed: dict[str, str] = {}
 
     @contextmanager
-    def transaction(self, name: str) -> Iterator[_Writing]:
+    def transaction(self, name: str) -> Iterator[Overlay]:
         with self._writer(name):
             with self._gate:
-                writing = _Writing(self._rows.get(name, {}), self._checkpoints.load(name))
+                rows = self._rows.get(name, {})
+                writing = Overlay(self._checkpoints.load(name), rows.get, partial(_sorted, rows))
             yield writing
             with self._gate:
                 self._commit(name, writing)
@@ -123,7 +85,7 @@ class MemoryViews:
         with self._gate:
             return [event for event in self._parked.values() if name is None or event.projection == name]
 
-    def _commit(self, name: str, writing: _Writing) -> None:
+    def _commit(self, name: str, writing: Overlay) -> None:
         rows = self._rows.setdefault(name, {})
         for key, value in writing.changes.items():
             if value is None:

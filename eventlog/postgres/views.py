@@ -10,14 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import merge
-from operator import itemgetter
 from typing import Any, Final
 
 import psycopg
 
-from ..errors import LeaseLost
 from ..log import ParkedEvent
+from ..viewing import Meant, Overlay
 from .arrays import blobs, texts
 from .connection import Database
 from .pooling import Connection
@@ -26,7 +24,6 @@ from .texts import is_storable, ranged
 
 _ROWS: Final = 500
 _BYTES: Final = 4 << 20
-_CLEARED: Final = "SELECT coalesce((SELECT cleared FROM views WHERE name = $1), 0)"
 _POSITION: Final = "SELECT coalesce((SELECT position FROM checkpoints WHERE name = $1), 0)"
 _KEYS_AT_ONCE: Final = 64
 _MOST_KEYS: Final = 1_000
@@ -46,6 +43,10 @@ class _Rows:
         found = self._source("SELECT value FROM view_rows WHERE view = $1 AND key = $2", (self._name, key))
         return found[0][0] if found else None
 
+    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+        for rows in self.chunks(prefix):
+            yield from rows
+
     def chunks(self, prefix: str) -> Iterator[list[tuple[str, bytes]]]:
         """Rows in key order, as many at once as have some megabytes."""
         if not is_storable(prefix):
@@ -61,45 +62,15 @@ class _Rows:
             count = max(1, min(_MOST_KEYS, 4 * count, _BYTES // (sum(len(value) for _, value in rows) // count + 1)))
 
 
-class _Reading:
-    """The view that a name means, for reading only."""
-
-    def __init__(self, name: str, database: Database) -> None:
-        self._name = name
-        self._database = database
-
-    def get(self, key: str) -> bytes | None:
-        if not is_storable(key):
-            return None
-        found = self._database.rows(statement("find_meant_row"), (self._name, key))
-        return found[0][0] if found else None
-
-    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-        meant, cleared = self._database.rows(statement("find_meant"), (self._name,))[0]
-        for rows in _Rows(meant, self._database.rows).chunks(prefix):
-            # Asked for behind the rows: when it is as it was, they were there, too.
-            if self._database.rows(_CLEARED, (meant,)) != [(cleared,)]:
-                raise LeaseLost(f"View {meant!r} was cleared during a walk through it, so the walk would not be whole. Begin it again.")
-            yield from rows
-
-    def put(self, key: str, value: bytes) -> None:
-        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be written. Write inside views.transaction({self._name!r}).")
-
-    def delete(self, key: str) -> None:
-        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be deleted. Write inside views.transaction({self._name!r}).")
-
-
-class PostgresViewTransaction:
+class PostgresViewTransaction(Overlay):
     """The changes of one block, over what is committed."""
 
     def __init__(self, name: str, connection: Connection, translated: Callable[[Exception], Exception]) -> None:
         self._connection = connection
         self._translated = translated
-        self._stored = _Rows(name, self.execute)
-        self.position: int = self.execute(_POSITION, (name,))[0][0]
-        self.changes: dict[str, bytes | None] = {}
-        #: By position; None: no longer.
-        self.parked: dict[int, ParkedEvent | None] = {}
+        stored = _Rows(name, self.execute)
+        position = self.execute(_POSITION, (name,))[0][0]
+        super().__init__(position, stored.get, stored.items, is_storable, "a lone surrogate or a NUL, which no text column can hold")
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement (``$1``, ``$2`` … for its parameters) in the transaction that saves the checkpoint; its rows, if it gives any.
@@ -113,34 +84,6 @@ class PostgresViewTransaction:
             return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error as error:
             raise self._translated(error) from error
-
-    def get(self, key: str) -> bytes | None:
-        return self.changes[key] if key in self.changes else self._stored.get(key)
-
-    def put(self, key: str, value: bytes) -> None:
-        if not isinstance(value, bytes):
-            raise TypeError(f"The value of {key!r:.80} must be bytes, not {type(value).__name__}: {value!r:.80}")
-        if not is_storable(key):
-            raise ValueError(f"The key {key!r:.80} holds a lone surrogate or a NUL, which no text column can hold. Encode it in some other way.")
-        self.changes[key] = value
-
-    def delete(self, key: str) -> None:
-        self.changes[key] = None
-
-    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-        changes = self.changes
-        mine = sorted((key, value) for key, value in changes.items() if value is not None and key.startswith(prefix))
-        theirs = (row for rows in self._stored.chunks(prefix) for row in rows if row[0] not in changes)
-        return merge(mine, theirs, key=itemgetter(0))
-
-    def checkpoint(self, position: int) -> None:
-        self.position = max(self.position, position)
-
-    def park(self, event: ParkedEvent) -> None:
-        self.parked[event.position] = event
-
-    def unpark(self, position: int) -> None:
-        self.parked[position] = None
 
 
 class PostgresViews:
@@ -158,9 +101,9 @@ class PostgresViews:
             yield writing
             self._store(name, writing)
 
-    def read(self, name: str) -> _Reading:
+    def read(self, name: str) -> Meant:
         self._database.rows("SELECT 1")  # a closed log says so here
-        return _Reading(name, self._database)
+        return Meant(name, self._database, statement, is_storable, lambda meant, prefix: _Rows(meant, self._database.rows).chunks(prefix))
 
     def point(self, name: str, view: str | None, *, expected: str | None) -> bool:
         with self._database.transaction() as connection:

@@ -10,12 +10,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from heapq import merge
-from operator import itemgetter
 from typing import Any, Final
 
 from ..errors import LeaseLost
 from ..log import ParkedEvent
+from ..viewing import Meant, Overlay
 from .connection import Database
 from .faults import misplaced
 from .keeping import whole_position
@@ -54,69 +53,6 @@ class _Stored:
                 begin = next_text(rows[-1][0])
 
 
-class _Reading(_Stored):
-    """The view that a name means, for reading only."""
-
-    def get(self, key: str) -> bytes | None:
-        if not is_storable(key):
-            return None
-        found = self._database.rows(statement("find_meant_row"), (self._name, key))
-        return found[0][0] if found else None
-
-    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-        meant, cleared = self._database.rows(statement("find_meant"), (self._name,))[0]
-        for rows in _Stored(meant, self._database).chunks(prefix):
-            # Asked for behind the rows: when it is as it was, they were there, too.
-            if self._database.rows("SELECT coalesce((SELECT cleared FROM views WHERE name = ?), 0)", (meant,)) != [(cleared,)]:
-                raise LeaseLost(f"View {meant!r} was cleared during a walk through it, so the walk would not be whole. Begin it again.")
-            yield from rows
-
-    def put(self, key: str, value: bytes) -> None:
-        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be written. Write inside views.transaction({self._name!r}).")
-
-    def delete(self, key: str) -> None:
-        raise TypeError(f"View {self._name!r} is open for reading, so {key!r:.80} cannot be deleted. Write inside views.transaction({self._name!r}).")
-
-
-class _Writing:
-    """The changes of one transaction, over what is committed."""
-
-    def __init__(self, stored: _Stored, position: int) -> None:
-        self.position = position
-        self.changes: dict[str, bytes | None] = {}
-        #: By position; None: no longer.
-        self.parked: dict[int, ParkedEvent | None] = {}
-        self._stored = stored
-
-    def get(self, key: str) -> bytes | None:
-        return self.changes[key] if key in self.changes else self._stored.get(key)
-
-    def put(self, key: str, value: bytes) -> None:
-        if not isinstance(value, bytes):
-            raise TypeError(f"The value of {key!r:.80} must be bytes, not {type(value).__name__}: {value!r:.80}")
-        if not is_storable(key):
-            raise ValueError(f"The key {key!r:.80} holds a lone surrogate, which has no UTF-8 form. Encode it in some other way.")
-        self.changes[key] = value
-
-    def delete(self, key: str) -> None:
-        self.changes[key] = None
-
-    def items(self, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-        changes = self.changes
-        mine = sorted((key, value) for key, value in changes.items() if value is not None and key.startswith(prefix))
-        theirs = (row for row in self._stored.items(prefix) if row[0] not in changes)
-        return merge(mine, theirs, key=itemgetter(0))
-
-    def checkpoint(self, position: int) -> None:
-        self.position = max(self.position, position)
-
-    def park(self, event: ParkedEvent) -> None:
-        self.parked[event.position] = event
-
-    def unpark(self, position: int) -> None:
-        self.parked[position] = None
-
-
 class SqliteViews:
     """Where projections keep what they build."""
 
@@ -126,16 +62,17 @@ class SqliteViews:
         self._writers: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def transaction(self, name: str) -> Iterator[_Writing]:
+    def transaction(self, name: str) -> Iterator[Overlay]:
         with self._writer(name):
             revision, position = self._state(name)
-            writing = _Writing(_Stored(name, self._database), position)
+            stored = _Stored(name, self._database)
+            writing = Overlay(position, stored.get, stored.items, is_storable, "a lone surrogate, which has no UTF-8 form")
             yield writing
             self._commit(name, writing, revision)
 
-    def read(self, name: str) -> _Reading:
+    def read(self, name: str) -> Meant:
         self._state(name)  # a closed log says so here
-        return _Reading(name, self._database)
+        return Meant(name, self._database, statement, is_storable, lambda meant, prefix: _Stored(meant, self._database).chunks(prefix))
 
     def point(self, name: str, view: str | None, *, expected: str | None) -> bool:
         with self._database.write() as connection:
@@ -170,7 +107,7 @@ class SqliteViews:
             raise misplaced(self._database.path, "views", f"name {name!r:.200}", "revision", revision, "an integer")
         return revision, whole_position(self._database.path, name, position)
 
-    def _commit(self, name: str, writing: _Writing, revision: int) -> None:
+    def _commit(self, name: str, writing: Overlay, revision: int) -> None:
         gone = [key for key, value in writing.changes.items() if value is None and is_storable(key)]
         kept: list[Any] = [each for key, value in writing.changes.items() if value is not None for each in (name, key, value)]
         with self._database.write() as connection:

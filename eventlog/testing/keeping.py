@@ -119,6 +119,24 @@ def view_is_a_sorted_map(maker: StoreMaker) -> None:
         assert [] == list(log.views.read("another").items())
 
 
+def walk_of_a_view_shows_what_was_there(maker: StoreMaker) -> None:
+    """``items`` inside the transaction gives the rows of the moment it was asked for, whatever the block writes while it walks."""
+    with fresh(maker) as log:
+        with log.views.transaction("walk") as view:
+            for key in "abc":
+                view.put(key, b"1")
+        with log.views.transaction("walk") as view:
+            view.put("d", b"1")
+            found = []
+            for key, value in view.items():
+                found.append((key, value))
+                view.put("b", b"2")
+                view.delete("c")
+                view.put("e", b"2")
+            assert [(key, b"1") for key in "abcd"] == found
+            assert [("a", b"1"), ("b", b"2"), ("d", b"1"), ("e", b"2")] == list(view.items())
+
+
 def view_for_reading_refuses_writes(maker: StoreMaker) -> None:
     """``put`` and ``delete`` outside a transaction raise ``TypeError`` and change nothing."""
     with fresh(maker) as log:
@@ -172,6 +190,7 @@ CHECKS = (
     checkpoints_from_many_threads,
     view_and_checkpoint_move_together,
     view_is_a_sorted_map,
+    walk_of_a_view_shows_what_was_there,
     view_for_reading_refuses_writes,
     cleared_view_is_as_new,
     one_writer_at_a_time,

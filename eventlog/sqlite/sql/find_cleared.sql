@@ -1,0 +1,1 @@
+SELECT coalesce((SELECT cleared FROM views WHERE name = ?), 0)
