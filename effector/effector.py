@@ -23,7 +23,7 @@ from ..eventlog.log import Claim, EventLog
 from .carrying import Carrying, End
 from .choosing import Choosing
 from .following import Following
-from .keeping import APPENDS, PARTS, Keep, ended, patiently, pause, within
+from .keeping import APPENDS, PARTS, Keep, patiently, pause, side_by_side, within
 from .limits import MOST_OVERDUE, THREADS, Limits, Place
 from .measures import Counts, EffectorSettings
 from .outbox import Outbox, Pending
@@ -128,17 +128,8 @@ class Effector:
         back-off, each failure told to ``on_error``, and any other failure ends the run.
         """
         keep = keep or functools.partial(patiently, on_error=self._on_error, stopped=self._stopped)
-        bodies = (self._follow, self._renew, self._save, self._watch_lanes)
-        parts = [asyncio.ensure_future(keep(name, body)) for name, body in zip(PARTS, bodies, strict=True)]
-        stopped = asyncio.create_task(self._stopped.wait())
-        try:
-            await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
-            for each in parts:
-                if each.done():
-                    each.result()
-            await self._finish(parts[0])
-        finally:
-            await ended([stopped, *parts, *(task for _, task in self._lanes.values())])
+        parts = dict(zip(PARTS, (self._follow, self._renew, self._save, self._watch_lanes), strict=True))
+        await side_by_side(parts, keep, self._stopped, self._finish, lambda: [task for _, task in self._lanes.values()])
 
     async def _follow(self) -> None:
         while not self._stopping:

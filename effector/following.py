@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ..agents.leasing import in_thread
 from ..agents.queues import EFFECTS
 from ..eventlog.clock import Micros
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
-from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from .ahead import Ahead, ahead_of_tail
 from .outbox import TYPES, Outbox, Pending
+from .tailing import take_in
 
 _HELPING: Final = 1000
 """Events read from the tail at once."""
@@ -37,25 +37,8 @@ class Following:
             if self.outbox is None:
                 after = await in_thread(lambda: self._log.checkpoints.load(self._name))
                 self.outbox, self.saved = Outbox(self._codec, after), after
-            outbox = self.outbox
-
-            def read() -> tuple[int, list[tuple[StoredEvent, Any]]]:
-                last = self._log.last_position()
-                if last <= outbox.cursor:
-                    return last, []
-                return last, [
-                    (event, outbox.read(event))
-                    for event in self._log.read_all(after=outbox.cursor, upto=last, types=TYPES, categories=self._categories, limit=_HELPING)
-                ]
-
-            while True:
-                last, events = await in_thread(read)
-                for event, fact in events:
-                    outbox.take(event, fact)
-                if len(events) < _HELPING:
-                    break
-            outbox.cursor = max(outbox.cursor, last)
-            return outbox
+            await take_in(self._log, self.outbox, self.outbox.read, TYPES, self._categories, _HELPING)
+            return self.outbox
 
     async def look_ahead(self, streams: Iterable[str]) -> None:
         """What was done to the intents of these streams that the tail may not show yet (see ``Outbox.learn``), in one visit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from ..eventlog.errors import LogUnavailable
@@ -37,6 +37,29 @@ async def patiently(name: str, part: Part, on_error: Callable[[str, BaseExceptio
             on_error(PARTS[name], problem)
             failures = 1 if loop.time() - begun > _LONGEST else failures + 1
             await asyncio.sleep(pause(failures))
+
+
+async def side_by_side(
+    parts: Mapping[str, Part],
+    keep: Keep,
+    stopped: asyncio.Event,
+    finish: Callable[[asyncio.Future[None]], Awaitable[None]],
+    others: Callable[[], Iterable[asyncio.Future[Any]]],
+) -> None:
+    """Run ``parts`` until ``stopped`` is set, then ``finish``, which is given the first of them; a part that fails is raised instead.
+
+    However it ends, the parts are ended, and so is what ``others`` says runs beside them then.
+    """
+    running = [asyncio.ensure_future(keep(name, body)) for name, body in parts.items()]
+    told = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait([told, *running], return_when=asyncio.FIRST_COMPLETED)
+        for each in running:
+            if each.done():
+                each.result()
+        await finish(running[0])
+    finally:
+        await ended([told, *running, *others()])
 
 
 async def within(seconds: float, event: asyncio.Event) -> None:

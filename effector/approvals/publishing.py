@@ -27,6 +27,7 @@ from ...eventlog.events import StoredEvent
 from ...eventlog.log import Claim, EventLog
 from ...eventlog.versions import ANY
 from ..keeping import pause
+from ..tailing import take_in
 from ..watching import Watching
 from .copies import Whose, whose
 from .errors import SinkFailed, SinkRefused, SinkUnavailable
@@ -140,27 +141,11 @@ class Publisher:
                 if await beat(self._log, [claim], _LEASE):
                     return
                 renewed = loop.time()
-            await self._drain(questions)
+            await take_in(self._log, questions, self._read, TYPES, self._categories, _HELPING)
             self._begin(questions, loop.time())
             await self._checkpoint(questions)
             self._tell(loop.time())
             await self._pause(questions)
-
-    async def _drain(self, questions: Questions) -> None:
-        def read() -> tuple[int, list[tuple[StoredEvent, Any]]]:
-            last = self._log.last_position()
-            return last, [
-                (event, self._read(event))
-                for event in self._log.read_all(after=questions.cursor, upto=last, types=TYPES, categories=self._categories, limit=_HELPING)
-            ]
-
-        while True:
-            last, events = await in_thread(read)
-            for event, fact in events:
-                questions.take(event, fact)
-            if len(events) < _HELPING:
-                questions.cursor = max(questions.cursor, last)
-                return
 
     def _read(self, event: StoredEvent) -> Any:
         try:

@@ -22,7 +22,7 @@ from ...eventlog.clock import Clock
 from ...eventlog.codec import Codec
 from ..dedup.errors import RetryableDedupError
 from ..dedup.store import DedupStore
-from ..keeping import Keep, Part, ended, pause
+from ..keeping import Keep, Part, pause, side_by_side
 from ..limits import Limits
 from ..watching import Watching
 from .errors import BusUnavailable, RetryableBusError
@@ -141,18 +141,8 @@ class BusEffector:
     async def run(self, keep: Keep | None = None) -> None:
         """Serve until ``stop``. ``keep`` says what becomes of a part that fails; without one it is begun again when that may help."""
         keep = keep or functools.partial(_patiently, on_error=self._on_error, stopped=self._stopped)
-        bodies = (self._follow, self._holding.renew, self._look)
-        parts = [asyncio.ensure_future(keep(name, body)) for name, body in zip(PARTS, bodies, strict=True)]
-        stopped = asyncio.create_task(self._stopped.wait())
-        try:
-            await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
-            for each in parts:
-                if each.done():
-                    each.result()
-            await self._finish(parts[0])
-        finally:
-            lanes = [each.running for each in (*self._lanes.values(), *self._parting)]
-            await ended([stopped, *parts, *lanes, *self._taking.executing.calling.deaf])
+        parts = dict(zip(PARTS, (self._follow, self._holding.renew, self._look), strict=True))
+        await side_by_side(parts, keep, self._stopped, self._finish, lambda: [*self._running(), *self._taking.executing.calling.deaf])
 
     def close(self) -> None:
         """Leave the group and let go of the sinks. Blocking; the store is whose who made it."""
@@ -262,7 +252,7 @@ class BusEffector:
         deadline = loop.time() + self.settings.grace
         await asyncio.wait([follow], timeout=self.settings.grace)  # it may be polling at this moment
         self.stop()
-        running = [each.running for each in (*self._lanes.values(), *self._parting)]
+        running = self._running()
         if running:
             await asyncio.wait(running, timeout=max(0.0, deadline - loop.time()))
         for held in self._holding.held:
@@ -277,6 +267,9 @@ class BusEffector:
                 await self._say_goodbye()
         except (BusUnavailable, TimeoutError) as problem:  # the next one gets those messages again
             self._on_error("acknowledging what is done with", problem)
+
+    def _running(self) -> list[asyncio.Task[None]]:
+        return [each.running for each in (*self._lanes.values(), *self._parting)]
 
     async def _say_goodbye(self) -> None:
         source, lanes = self._source, list(self._lanes.values())
