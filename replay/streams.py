@@ -17,33 +17,32 @@ from ..agents.definitions import Definitions
 from ..agents.errors import ImpossibleHistory
 from ..agents.intents import is_withdrawal
 from ..agents.lifecycle import ActivationState
-from ..agents.requests import NeedModel, Request
+from ..agents.requests import NeedModel
 from ..agents.run import Activation
 from ..agents.streams import Folder, StreamState
-from ..eventlog.errors import LogError, Undecodable
+from ..eventlog.errors import Undecodable
 from ..eventlog.events import Row
 from ..eventlog.log import EventLog, Snapshot
 from ..eventlog.names import category_of
 from .allowing import Allowance, allowance_for
-from .compare import Mismatch, compare_staged, describe
+from .judging import Judge, NothingToSay
 from .kept import Kept
-from .rerun import Described, Rerun, describe_drift, describe_failure, describe_miss, rerun_turn
-from .verdicts import Divergence, Excused, Kind, StreamReplay, Verdict
+from .rerun import Rerun, rerun_turn
+from .verdicts import Divergence, Excused, StreamReplay, Verdict
 from .views import Arrivals
 
 _ARRIVALS: Final = facts.ARRIVALS | {"timer.fired"}
 _BESIDE: Final = frozenset({"intent.attempted", "intent.postponed", "intent.settled"})
 _OF_INTENTS: Final = frozenset({"intent.attempted", "intent.settled"})
 _JOURNAL: Final = frozenset({"model_call.cached", "tool_call.cached", "aggregate.loaded"})
-_ENTRIES: Final = {"model": "model_call.cached", "read": "tool_call.cached", "load": "aggregate.loaded"}
 _CLOSING: Final = frozenset({"activation.suspended", "activation.completed", "activation.continued"})
-_STAGED_STEPS: Final = frozenset({"intent.staged", "timer.armed"})
 _FAILED: Final = "activation.failed"
 _SIGNED: Final = frozenset({"intent.signed", "outcome.signed", "approval.signed"})
 _RUNNABLE: Final = frozenset({ActivationState.QUEUED, ActivationState.RESUMABLE})
 _MOST_NOTES: Final = 20
 _MOST_EXCUSED: Final = 100
-_MANY_ENTRIES: Final = 1_000
+#: Rows that are folded at once.
+_MANY: Final = 1_000
 _BY_AGENT: Final = b"agent"
 _PATCHED: Final = "patched"
 _UNANSWERED: Final = "model_call.failed"
@@ -56,10 +55,6 @@ class _Diverged(Exception):
     def __init__(self, divergence: Divergence) -> None:
         super().__init__()
         self.divergence = divergence
-
-
-class _Cannot(Exception):
-    """How the walk stops where nothing can be said."""
 
 
 def replay_rows(
@@ -86,7 +81,7 @@ def replay_rows(
         walk.end()
     except _Diverged as found:
         verdict, divergence = Verdict.DIVERGED, found.divergence
-    except (_Cannot, Undecodable, ImpossibleHistory) as problem:
+    except (NothingToSay, Undecodable, ImpossibleHistory) as problem:
         verdict, reason = Verdict.CANNOT, str(problem)
     if verdict is Verdict.SAME and walk.excused:
         verdict = Verdict.ALLOWED
@@ -108,16 +103,14 @@ class _Walk:
     #: Events of an append whose closing fact has not come yet.
     group: list[Row] = attrs.field(factory=list)
     arrivals: Arrivals = attrs.field(factory=Arrivals)
-    #: Journal entries of the open activations; looked into only when a divergence is to be placed.
-    journal: list[Row] = attrs.field(factory=list)
-    most_entries: int = _MANY_ENTRIES
     excused: list[Excused] = attrs.field(factory=list)
     #: What happened to intents while nobody was in line, not folded yet.
     later: list[Row] = attrs.field(factory=list)
+    judge: Judge = attrs.field(init=False, default=attrs.Factory(lambda self: Judge(self.definitions, self.state.stream, self._note), takes_self=True))
 
     def take(self, row: Row) -> None:
         kind = row[1]
-        if kind in _BESIDE and not self.state.run.line and not self.group and _BY_AGENT not in row[3] and len(self.later) < _MANY_ENTRIES:
+        if kind in _BESIDE and not self.state.run.line and not self.group and _BY_AGENT not in row[3] and len(self.later) < _MANY:
             self.later.append(row)  # nobody is in line whom it could wake: folded with what comes next
             self.events += 1
             if self.kept.is_due(row[0]):
@@ -128,7 +121,7 @@ class _Walk:
         if kind in _SIGNED:  # by whoever had keys then; a replay decides without
             if not self.group:
                 self.folder.fold(self.state, (row,))
-        elif kind in _ARRIVALS and not (kind == "intent.settled" and _BY_AGENT in row[3] and is_withdrawal(self._decode(row))):
+        elif kind in _ARRIVALS and not (kind == "intent.settled" and _BY_AGENT in row[3] and is_withdrawal(self.judge.decode(row))):
             self._arrival(row)
         elif kind in _JOURNAL:
             self._entry(row)
@@ -167,7 +160,7 @@ class _Walk:
     def _whole(self) -> None:
         if self.group:
             version, kind = self.group[0][:2]
-            raise _Cannot(
+            raise NothingToSay(
                 f"{self.state.stream} version {version}: {kind} stands outside of any turn's append, for no closing fact follows it. Was it appended by hand?"
             )
 
@@ -177,7 +170,7 @@ class _Walk:
         self._whole()
         runnable = any(self._runnable(seq) is not None for seq in self.state.run.line)
         if runnable and row[1] in _OF_INTENTS:
-            intent = self.state.run.intents.get(self._decode(row).intent_id)
+            intent = self.state.run.intents.get(self.judge.decode(row).intent_id)
             if intent is not None:
                 self.arrivals.note(intent)
         self.folder.fold(self.state, (row,))
@@ -188,36 +181,21 @@ class _Walk:
         self._whole()
         self.folder.fold(self.state, (row,))
         self.arrivals.entry()
-        self.journal.append(row)
-
-    def _recorded_in(self, activation: Activation, entry: tuple[str, int]) -> int:
-        """Version of the activation's journal entry, or -1."""
-        for row in reversed(self.journal):
-            if _ENTRIES.get(entry[0]) == row[1]:
-                cached = self._decode(row)
-                if (cached.seq, cached.index if isinstance(cached, facts.ToolCallCached) else cached.step) == (activation.seq, entry[1]):
-                    return row[0]
-        return -1
+        self.judge.journal.append(row)
 
     def _runnable(self, seq: int) -> Activation | None:
         """Activation ``seq`` if a turn of it can be run: the closing fact tells whose turn it was, whatever the agent's policy is by now."""
         activation = self.state.run.open.get(seq)
         return activation if activation is not None and activation.state in _RUNNABLE and seq in self.state.run.line else None
 
-    def _decode(self, row: Row) -> Any:
-        try:
-            return self.definitions.codec.decode(row[1], row[2], row[3])
-        except Undecodable as problem:
-            raise problem.at(self.state.stream, row[0]) from problem
-
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _closed(self) -> None:
-        closing = self._decode(self.group[-1])
+        closing = self.judge.decode(self.group[-1])
         activation = self._runnable(closing.seq)
         if activation is None:
             self.folder.fold(self.state, self.group)  # says itself why this cannot follow
-            raise _Cannot(f"{self.state.stream} version {self.group[-1][0]}: activation {closing.seq} was not to be run then")
+            raise NothingToSay(f"{self.state.stream} version {self.group[-1][0]}: activation {closing.seq} was not to be run then")
         now, seen = activation.turn_now or closing.now, activation.turn_seen if activation.turn_now else closing.seen
         try:
             turn, place = self._reproduced(activation, now, seen, closing)
@@ -233,71 +211,28 @@ class _Walk:
         self.group.clear()
         self.arrivals.clear()
         if not isinstance(closing, facts.Suspended):
-            self._forget()
-
-    def _forget(self) -> None:
-        """The entries of activations that are over; looked through ever more seldom where many stay open."""
-        still_open = self.state.run.open
-        if not still_open:
-            self.journal.clear()
-        elif len(self.journal) > self.most_entries:
-            self.journal = [row for row in self.journal if self._decode(row).seq in still_open]
-            self.most_entries = max(_MANY_ENTRIES, 2 * len(self.journal))
+            self.judge.forget(self.state.run.open)
 
     def _reproduced(self, activation: Activation, now: int, seen: int, closing: Any) -> tuple[Rerun, int]:
         """The turn as it was committed, and how many views it took; raises when no view reproduces it."""
         first: Divergence | None = None
         closed_at = closing.step, closing.index
         begun_with, kinds = self.state.begun_with(activation), [row[1] for row in self.group]
-        guards = frozenset(self._decode(row).name for row in self.group if row[1] == _PATCHED) if _PATCHED in kinds else _NONE
-        told = [self._decode(row) for row in self.group if row[1] == _UNANSWERED] if _UNANSWERED in kinds else ()
+        guards = frozenset(self.judge.decode(row).name for row in self.group if row[1] == _PATCHED) if _PATCHED in kinds else _NONE
+        told = [self.judge.decode(row) for row in self.group if row[1] == _UNANSWERED] if _UNANSWERED in kinds else ()
         failures = {failed.step: failed.failure for failed in told}
         for place, run in enumerate(self.arrivals.views(self.state.run)):
             turn = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, closed_at, self.log, guards, closing.code, failures)
-            found = self._judged(activation, turn)
+            found = self.judge.committed(activation, self.group, turn)
             if found is None:
                 return turn, place
             first = first or found
         assert first is not None
         raise _Diverged(first)
 
-    def _judged(self, activation: Activation, turn: Rerun) -> Divergence | None:
-        """What differs in a turn that was committed: in the order the code did it, staged events before the step it stopped at."""
-        found = self._compare(turn)
-        thrown = turn.thrown is not None and (found is not None or not turn.ended)
-        if found is not None and not (thrown and found.version - self.group[0][0] >= turn.staged_before):
-            return self._divergence(activation, Kind.EVENT, found)
-        if thrown and turn.thrown is not None:  # it asked for what was never recorded, and failing it did not explain the rest
-            return self._at_entry(activation, Kind.MISS, describe_miss(turn.thrown, self._recorded_at(turn.thrown)))
-        if turn.drift is not None:
-            return self._at_entry(activation, Kind.DRIFT, describe_drift(turn.drift))
-        if turn.miss is not None:
-            return self._at_entry(activation, Kind.MISS, describe_miss(turn.miss, self._recorded_at(turn.miss)))
-        if turn.raised is not None:
-            row = self.group[min(len(turn.staged), len(self.group) - 1)]
-            decided = f"the turn fails with {type(turn.raised).__name__}: {turn.raised!s:.300}"
-            return self._divergence(
-                activation, Kind.FAILURE, Mismatch(row[0], row[1], turn.position[0], "", f"{row[1]}: the turn ended without a failure", decided)
-            )
-        return None
-
-    def _recorded_at(self, request: Request) -> str:
-        """The event that the recorded turn staged at the step of ``request``, in words; empty when there is none."""
-        step = request.step if isinstance(request, NeedModel) else -1
-        staged = (self._decode(row) for row in self.group if row[1] in _STAGED_STEPS)
-        return next((describe(event) for event in staged if event.step == step), "")
-
-    def _compare(self, turn: Rerun) -> Mismatch | None:
-        try:
-            return compare_staged(self.definitions.codec, self.group, turn.staged)
-        except Undecodable as problem:
-            raise _Cannot(f"{self.state.stream}, versions {self.group[0][0]} to {self.group[-1][0]}: {problem}") from problem
-        except LogError as problem:
-            raise _Cannot(f"{self.state.stream}, versions {self.group[0][0]} to {self.group[-1][0]} cannot be compared: {problem}") from problem
-
     def _failed(self, row: Row) -> None:
         """A turn that left nothing but its failure: it must fail again, unless the cause lay outside of its code."""
-        failed = self._decode(row)
+        failed = self.judge.decode(row)
         activation = self._runnable(failed.seq)
         if activation is not None:
             try:
@@ -313,11 +248,11 @@ class _Walk:
         seen = activation.turn_seen if activation.turn_now else failed.seen if failed.now else self.state.version
         for run in self.arrivals.views(self.state.run):
             turn = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, None, self.log)
-            found = self._judged_failure(activation, failed, row, turn)
+            found = self.judge.failed(activation, failed, row, turn)
             if found is not None and isinstance(turn.miss, NeedModel) and turn.miss.step < failed.step - 1:
                 # It may have gone on from a provider's failure before it failed itself, which left nothing of either.
                 again = rerun_turn(self.definitions, run, activation, begun_with, self.state.stream, now, seen, (failed.step, failed.index), self.log)
-                if self._judged_failure(activation, failed, row, again) is None:
+                if self.judge.failed(activation, failed, row, again) is None:
                     self._note(row[0], "a step without a recorded answer, whose failure the agent's code had handled, failed again")
                     return again
             if found is None:
@@ -325,38 +260,6 @@ class _Walk:
             first = first or found
         assert first is not None
         raise _Diverged(first)
-
-    def _judged_failure(self, activation: Activation, failed: facts.ActivationFailed, row: Row, turn: Rerun) -> Divergence | None:
-        at = (failed.step, failed.index)
-        if turn.raised is not None and type(turn.raised).__name__ == failed.failure.type and turn.position == at:
-            return None
-        outside = failed.failure.type in _OUTSIDE
-        if turn.miss is not None and (turn.position == at or (outside and turn.position >= at)):
-            self._note(
-                row[0], f"{failed.failure.type} at step {failed.step} came from outside the code; the turn reaches that step and nothing more can be said"
-            )
-            return None
-        if turn.drift is not None and failed.failure.type != type(turn.drift).__name__:
-            return self._at_entry(activation, Kind.DRIFT, describe_drift(turn.drift), row)
-        if outside and turn.ended:
-            self._note(row[0], f"{failed.failure.type} came from outside the code; the turn now ends without it")
-            return None
-        if turn.miss is not None:
-            return self._at_entry(activation, Kind.MISS, describe_miss(turn.miss, ""), row)
-        if turn.raised is not None and type(turn.raised).__name__ == failed.failure.type:
-            found = Mismatch(
-                row[0],
-                row[1],
-                failed.step,
-                "",
-                f"{failed.failure.type} at {_at(at)}",
-                f"{failed.failure.type} at {_at(turn.position)}",
-                "step" if turn.position[0] != at[0] else "index",
-            )
-        else:
-            recorded, decided, field = describe_failure(failed.failure, turn.raised)
-            found = Mismatch(row[0], row[1], failed.step, "", recorded, decided, field)
-        return self._divergence(activation, Kind.FAILURE, found)
 
     # ── findings ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -367,34 +270,3 @@ class _Walk:
     def _note(self, version: int, text: str) -> None:
         if len(self.notes) < _MOST_NOTES:
             self.notes.append(f"version {version}: {text}")
-
-    def _at_entry(self, activation: Activation, kind: Kind, found: Described, row: Row | None = None) -> Divergence:
-        closing = row if row is not None else self.group[0]
-        recorded = self._recorded_in(activation, found.entry) if kind is Kind.DRIFT else -1
-        version, event = (recorded, _ENTRIES[found.entry[0]]) if recorded >= 0 else (closing[0], closing[1])
-        return self._divergence(activation, kind, Mismatch(version, event, found.step, found.subject, found.recorded, found.decided, found.field))
-
-    def _divergence(self, activation: Activation, kind: Kind, found: Mismatch) -> Divergence:
-        return Divergence(
-            self.state.stream,
-            found.version,
-            found.event,
-            kind,
-            activation.seq,
-            activation.turns,
-            found.step,
-            found.recorded,
-            found.decided,
-            found.field,
-            found.subject,
-        )
-
-
-_OUTSIDE: Final = frozenset(
-    {"TurnTimedOut", "ModelFailed", "ModelRefused", "LogUnavailable", "StoreSchemaError", "AggregateContended", "AggregateExists", "InputConflict"}
-)
-"""Failures by their type's name whose cause is never in the log: clocks, providers, stores."""
-
-
-def _at(position: tuple[int, int]) -> str:
-    return f"step {position[0]}, read {position[1]}"
