@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Final
@@ -16,8 +15,8 @@ from typing import Any, Final
 from ...eventlog.clock import Micros
 from ...eventlog.errors import InvalidUrl, LogError, RetryableError
 from ...eventlog.sqlite.address import Address, parse_address
-from ...eventlog.sqlite.connection import Database, connect
-from ...eventlog.sqlite.faults import is_busy, locked, translated
+from ...eventlog.sqlite.connection import Database, connect, switch_to_wal
+from ...eventlog.sqlite.faults import translated
 from .errors import DedupSchemaError, InvalidDedupUrl, StoreUnavailable
 from .kept import KeptStore
 from .rules import Record
@@ -28,7 +27,6 @@ APPLICATION_ID: Final = 0x69647570
 """``idup`` in ASCII: what ``PRAGMA application_id`` says of a dedup store."""
 SCHEMA: Final = 1
 """``PRAGMA user_version`` of a file of this release."""
-_PAUSE: Final = 0.01
 
 
 class SqliteStore(KeptStore):
@@ -128,7 +126,7 @@ def _check_place(address: Address, create: bool) -> None:
 def _prepare(connection: sqlite3.Connection, address: Address, create: bool) -> None:
     if _version(connection, address) == 0 and not create:
         raise DedupSchemaError(f"{address.path} holds no dedup store yet. Open it once with create=True.")
-    _switch_to_wal(connection, address)
+    switch_to_wal(connection, address)
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _version(connection, address) == 0:
@@ -166,23 +164,3 @@ def _version(connection: sqlite3.Connection, address: Address) -> int:
     if version > SCHEMA:
         raise DedupSchemaError(f"{address.path} was made by a newer release: its schema is {version}, this one knows up to {SCHEMA}. Upgrade intentlog.")
     return int(version)
-
-
-def _switch_to_wal(connection: sqlite3.Connection, address: Address) -> None:
-    """The mode stays with the file; the busy timeout does not cover the moment of the switch."""
-    deadline = time.monotonic() + address.busy_timeout
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode = wal").fetchone()
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise
-        else:
-            if mode == "wal":
-                return
-            raise StoreUnavailable(
-                f"{address.path} cannot use a write-ahead log (it stays in mode {mode!r}): its file system lacks shared memory. Put it on a local disk."
-            )
-        if time.monotonic() >= deadline:
-            raise locked(address.path, address.busy_timeout)
-        time.sleep(_PAUSE)

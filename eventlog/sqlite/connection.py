@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ..errors import LogUnavailable
 from .address import Address
 from .faults import closed, is_busy, locked, translated
 from .looking import STILL, WRITABLE, for_reading_only, signature, way_to_read
@@ -237,3 +238,26 @@ def connect(address: Address, *, timeout: float, way: str = WRITABLE) -> sqlite3
     """A bare connection in autocommit mode that any thread may use, one at a time. Raises ``sqlite3.Error``."""
     uri = f"{address.path.absolute().as_uri()}?{way}"
     return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=512)
+
+
+def switch_to_wal(connection: sqlite3.Connection, address: Address) -> None:
+    """Give the file a write-ahead log, and wait while others have it; SQLite's own busy timeout does not cover the moment of the switch.
+
+    The mode stays with the file. Raises ``LogUnavailable`` when the file system cannot have one, or the wait was in vain; ``sqlite3.Error``.
+    """
+    deadline = time.monotonic() + address.busy_timeout
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = wal").fetchone()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+        else:
+            if mode == "wal":
+                return
+            raise LogUnavailable(
+                f"{address.path} cannot use a write-ahead log (it stays in mode {mode!r}): its file system lacks shared memory. Put it on a local disk."
+            )
+        if time.monotonic() >= deadline:
+            raise locked(address.path, address.busy_timeout)
+        time.sleep(_LONGEST_PAUSE)

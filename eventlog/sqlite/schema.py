@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from typing import Final
 
 from ..errors import LogUnavailable, StoreSchemaError
 from .address import Address
-from .connection import connect
-from .faults import is_busy, locked, translated
+from .connection import connect, switch_to_wal
+from .faults import translated
 from .indexes import make_anew
 from .looking import WRITABLE, way_to_read
 from .statements import statement
@@ -25,7 +24,6 @@ APPLICATION_ID: Final = 0x696C6F67
 MIGRATIONS: Final = ("001_first_tables", "002_pointed_views")
 #: The tables of a file that has seen them all.
 TABLES: Final = ("streams", "events", "schedule", "snapshots", "checkpoints", "views", "view_rows", "parked", "pointed")
-_PAUSE: Final = 0.01
 
 
 def prepare_file(address: Address, *, create: bool, read_only: bool = False, repair: bool = False) -> bool:
@@ -71,11 +69,11 @@ def _prepare(connection: sqlite3.Connection, address: Address, create: bool, rea
         if not create:
             state = f"was made by an older release (schema {version}, this one has {len(MIGRATIONS)})" if version else "holds no event log yet"
             raise StoreSchemaError(f"{address.path} {state}. Bring it up to date with: eventlog init --log sqlite:///{address.path}")
-        _switch_to_wal(connection, address)
+        switch_to_wal(connection, address)
         for number in range(1, len(MIGRATIONS) + 1):
             _migrate(connection, address, number)
     elif not read_only and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-        _switch_to_wal(connection, address)
+        switch_to_wal(connection, address)
     _check_tables(connection, address)
     return version < len(MIGRATIONS)
 
@@ -143,23 +141,3 @@ def _commands(script: str) -> list[str]:
             commands.append(current)
             current = ""
     return commands
-
-
-def _switch_to_wal(connection: sqlite3.Connection, address: Address) -> None:
-    """The mode stays with the file. SQLite's own busy timeout does not cover the moment of the switch."""
-    deadline = time.monotonic() + address.busy_timeout
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode = wal").fetchone()
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise
-        else:
-            if mode == "wal":
-                return
-            raise LogUnavailable(
-                f"{address.path} cannot use a write-ahead log (it stays in mode {mode!r}): its file system lacks shared memory. Put it on a local disk."
-            )
-        if time.monotonic() >= deadline:
-            raise locked(address.path, address.busy_timeout)
-        time.sleep(_PAUSE)
