@@ -7,7 +7,7 @@ without a call.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from itertools import islice
 from typing import Final
 
@@ -28,6 +28,8 @@ class Choosing:
 
     def __init__(self, tools: ToolSet, clock: Clock, limits: Limits, *, hold_unknown: bool) -> None:
         self._tools, self._clock, self._limits, self._hold_unknown = tools, clock, limits, hold_unknown
+        #: Of the keys that were chosen, until their lanes begin.
+        self.places: dict[str, tuple[Pending, Place]] = {}
 
     def obstacle(self, pending: Pending) -> str:
         """What keeps it now: one of ``REASONS``, or nothing."""
@@ -53,6 +55,24 @@ class Choosing:
         expired = self._clock() >= pending.intent.expires_at
         place = self._limits.take(None if expired else self._tools.get(pending.intent.tool))
         return (pending, place) if place is not None else None
+
+    def chosen(self, outbox: Outbox, streams: Iterable[str], most: int) -> list[str]:
+        """The first of ``streams`` that can go on now, each with a place for its tool in ``places``."""
+        chosen: list[str] = []
+        for stream in streams:
+            if len(chosen) >= most:
+                break
+            found = self.choose(outbox, stream)
+            if found is not None:
+                self.places[stream] = found
+                chosen.append(stream)
+        return chosen
+
+    def give_back(self, streams: Iterable[str]) -> None:
+        """Nothing of these keys begins now."""
+        for stream in streams:
+            if (held := self.places.pop(stream, None)) is not None:
+                self._limits.leave(held[1])
 
     def waiting(self, outbox: Outbox, served: Container[str]) -> dict[str, int]:
         """Keys that wait, by what keeps them, of the 10 000 that have waited longest; those in ``served`` do not."""

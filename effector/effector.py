@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ..agents.committer import Committer
-from ..agents.leasing import beat, between_beats, in_thread
+from ..agents.leasing import beat, in_thread
 from ..agents.queues import CHECKPOINT, EFFECTS
 from ..agents.signing import Verifier
 from ..agents.tools import ToolSet
@@ -24,15 +24,12 @@ from .carrying import Carrying, End
 from .choosing import Choosing
 from .following import Following
 from .keeping import APPENDS, PARTS, Keep, patiently, pause, side_by_side, within
+from .lanes import Lanes
 from .limits import MOST_OVERDUE, THREADS, Limits, Place
 from .measures import Counts, EffectorSettings
 from .outbox import Outbox, Pending
 from .watching import Watching
 
-_DEAF: Final = 5.0
-"""Seconds past its timeout after which a tool counts as deaf to its cancellation."""
-_OVERSLEPT: Final = 2.0
-"""Seconds between two looks at the lanes, half a second apart, from which on it is this process that stood still."""
 _BUSY: Final = 1.0
 """Seconds until a key that somebody else holds is looked at again, at most; or two polls, if they are longer."""
 _LAST: Final = 5.0
@@ -80,9 +77,7 @@ class Effector:
         # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
         self._categories = tuple(sorted(set(categories)))
         self._following = Following(codec, log, self._categories, ":".join((CHECKPOINT, *self._categories)))
-        self._lanes: dict[str, tuple[Claim, asyncio.Task[None]]] = {}
-        self._fresh: dict[str, Claim] = {}
-        self._places: dict[str, tuple[Pending, Place]] = {}
+        self._lanes = Lanes(log, self.settings.lease, self._choosing, self._carrying, self._watching)
         #: Keys that wait, by what keeps them, as of about a second ago.
         self.waiting: Mapping[str, int] = {}
         self._busy_until: dict[str, int] = {}
@@ -95,7 +90,7 @@ class Effector:
     @property
     def active(self) -> int:
         """Keys in flight now."""
-        return len(self._lanes)
+        return len(self._lanes.running)
 
     @property
     def calling(self) -> int:
@@ -128,8 +123,8 @@ class Effector:
         back-off, each failure told to ``on_error``, and any other failure ends the run.
         """
         keep = keep or functools.partial(patiently, on_error=self._on_error, stopped=self._stopped)
-        parts = dict(zip(PARTS, (self._follow, self._renew, self._save, self._watch_lanes), strict=True))
-        await side_by_side(parts, keep, self._stopped, self._finish, lambda: [task for _, task in self._lanes.values()])
+        parts = dict(zip(PARTS, (self._follow, self._lanes.renew, self._save, self._lanes.watch), strict=True))
+        await side_by_side(parts, keep, self._stopped, self._finish, lambda: [task for _, task in self._lanes.running.values()])
 
     async def _follow(self) -> None:
         while not self._stopping:
@@ -151,9 +146,9 @@ class Effector:
             return
         self._told = now
         for remembered in (self._busy, self._busy_until, self._failures):
-            for stream in [each for each in remembered if outbox.first(each) is None and each not in self._lanes]:
+            for stream in [each for each in remembered if outbox.first(each) is None and each not in self._lanes.running]:
                 del remembered[stream]
-        self.waiting = self._choosing.waiting(outbox, self._lanes)
+        self.waiting = self._choosing.waiting(outbox, self._lanes.running)
         self._watching.waiting(self.waiting)
         if THREADS in self.waiting:
             text = f"{MOST_OVERDUE} of its threads were left behind by its timeout; until one of them ends, {self.waiting[THREADS]} keys wait"
@@ -162,17 +157,17 @@ class Effector:
     async def _begin(self, outbox: Outbox) -> bool:
         """Claim keys that have intents, look again at what their last owners did, and start their lanes."""
         now = self._log.clock()
-        free = self.settings.concurrency - len(self._lanes)
-        ready = (each for each in outbox.in_line() if each not in self._lanes and each not in self._fresh and self._busy_until.get(each, 0) <= now)
-        wanted, met_busy = self._chosen(outbox, ready, free), False
-        left_over, unseen = list(self._fresh), None
+        running, held = self._lanes.running, self._lanes.fresh
+        ready = (each for each in outbox.in_line() if each not in running and each not in held and self._busy_until.get(each, 0) <= now)
+        wanted, met_busy = self._choosing.chosen(outbox, ready, self.settings.concurrency - len(running)), False
+        left_over, unseen = list(held), None
         if wanted:
             try:
                 tokens, unseen = await self._following.acquire(wanted, self._owner, now, now + self.settings.lease)
             except BaseException:
-                self._give_back(wanted)
+                self._choosing.give_back(wanted)
                 raise
-            self._fresh |= {stream: Claim(EFFECTS, stream, token, None) for stream, token in tokens.items()}
+            self._lanes.fresh |= {stream: Claim(EFFECTS, stream, token, None) for stream, token in tokens.items()}
             for stream in wanted:
                 if stream in tokens:
                     self._busy.pop(stream, None)
@@ -180,7 +175,7 @@ class Effector:
                 else:  # waited for, never skipped (S-6.6): it stays in the outbox until its outcome is on the tail
                     met_busy = True
                     self._wait_for_other(stream, now)
-        if not self._fresh:
+        if not self._lanes.fresh:
             return met_busy  # then the keys behind those are looked at without a pause: nobody's waiting may hide them
         # The last owner may have attempted or settled something between our reading and its letting go. Until that is
         # read no lane begins; when it cannot be, the keys stay claimed for the next round.
@@ -188,25 +183,13 @@ class Effector:
             raise unseen
         if left_over:
             await self._following.look_ahead(left_over)
-        fresh, self._fresh = self._fresh, {}
+        fresh, self._lanes.fresh = self._lanes.fresh, {}
         for stream, claim in fresh.items():
             task = asyncio.create_task(self._lane(outbox, claim))
-            self._lanes[stream] = (claim, task)
+            running[stream] = (claim, task)
             # By the loop, and not at the lane's end: a cancellation may meet the lane anywhere, in its last await too.
             task.add_done_callback(functools.partial(self._left, claim))
         return True
-
-    def _chosen(self, outbox: Outbox, streams: Iterable[str], most: int) -> list[str]:
-        """The first of ``streams`` that can go on now, each with a place for its tool."""
-        chosen: list[str] = []
-        for stream in streams:
-            if len(chosen) >= most:
-                break
-            found = self._choosing.choose(outbox, stream)
-            if found is not None:
-                self._places[stream] = found
-                chosen.append(stream)
-        return chosen
 
     def _wait_for_other(self, stream: str, now: int) -> None:
         """Somebody else holds the key: look again later, and ever later up to a second or so."""
@@ -214,12 +197,7 @@ class Effector:
         self._busy_until[stream] = now + int(max(2 * self.settings.poll, min(self.settings.poll * 2**times, _BUSY)) * SECOND)
         self.counts.busy += 1
         self._watching.busy(stream)
-        self._give_back([stream])
-
-    def _give_back(self, streams: Iterable[str]) -> None:
-        for stream in streams:
-            if (held := self._places.pop(stream, None)) is not None:
-                self._limits.leave(held[1])
+        self._choosing.give_back([stream])
 
     def _next(self, outbox: Outbox, stream: str, held: tuple[Pending, Place] | None) -> tuple[Pending, Place] | None:
         """What to carry out next and its place: the one ``held``, unless the log has told meanwhile that another intent is next."""
@@ -230,7 +208,7 @@ class Effector:
         return None if self._stopping else self._choosing.choose(outbox, stream)
 
     async def _lane(self, outbox: Outbox, claim: Claim) -> None:
-        held, handed_back = self._places.pop(claim.name, None), True
+        held, handed_back = self._choosing.places.pop(claim.name, None), True
         pending: Pending | None = None
         try:
             while (chosen := self._next(outbox, claim.name, held)) is not None:
@@ -287,10 +265,10 @@ class Effector:
 
     def _left(self, claim: Claim, task: asyncio.Task[None]) -> None:
         """The lane of this claim is over, in whatever way."""
-        entry = self._lanes.get(claim.name)
+        entry = self._lanes.running.get(claim.name)
         if entry is not None and entry[1] is task:
-            del self._lanes[claim.name]
-            self._give_back([claim.name])  # of a lane that was cancelled before it began
+            del self._lanes.running[claim.name]
+            self._choosing.give_back([claim.name])  # of a lane that was cancelled before it began
         self._carrying.over(claim)
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._on_error(f"carrying out intents of {claim.name}", problem)
@@ -299,7 +277,7 @@ class Effector:
     async def _checkpoint(self, outbox: Outbox) -> None:
         position = outbox.low_water
         now = asyncio.get_running_loop().time()
-        if position > self._following.saved and (now - self._saved_at >= 1.0 or not self._lanes):
+        if position > self._following.saved and (now - self._saved_at >= 1.0 or not self._lanes.running):
             self._saved_at = now
             await self._following.save(position)
             self._boundary("checkpointed", "")
@@ -318,50 +296,15 @@ class Effector:
         except LogUnavailable:
             return True
 
-    async def _renew(self) -> None:
-        while True:
-            claims = [*self._fresh.values(), *(claim for claim, _ in self._lanes.values())]
-            for claim in await beat(self._log, claims, self.settings.lease):
-                if self._fresh.get(claim.name) == claim:
-                    del self._fresh[claim.name]
-                    self._give_back([claim.name])
-                entry = self._lanes.get(claim.name)
-                if entry is not None and entry[0].token == claim.token and claim not in self._carrying.parting:
-                    self._carrying.lose(claim, self._carrying.calls[claim][0] if claim in self._carrying.calls else None)
-                    entry[1].cancel()
-            self._watching.beat("renewals")
-            await asyncio.sleep(between_beats(self.settings.lease))
-
-    async def _watch_lanes(self) -> None:
-        """Leave keys whose tool ignores its timeout to their leases: renewed for ever, nobody would ever hear of them again."""
-        looked, patient = asyncio.get_running_loop().time(), 0.0
-        while True:
-            now = asyncio.get_running_loop().time()
-            if now > looked + _OVERSLEPT:  # this process itself stood still, and no tool could hear of its timeout meanwhile
-                patient = now + _DEAF
-            looked = now
-            for claim, (pending, deadline) in list(self._carrying.calls.items()):
-                entry = self._lanes.get(claim.name)
-                if now > max(deadline + _DEAF, patient) and entry is not None and entry[0] == claim:
-                    del self._lanes[claim.name]
-                    entry[1].cancel()
-                    self._watching.abandoned(pending, now - deadline)
-                    text = f"{pending.intent.tool} is deaf to its cancellation"
-                    self._carrying.trouble(pending, f"carrying out intents of {claim.name}", TimeoutError(text))
-            if not self._carrying.appending:
-                self._watching.beat(APPENDS)
-            self._watching.beat("lanes")
-            await asyncio.sleep(0.5)
-
     async def _finish(self, tail: asyncio.Future[None]) -> None:
         """Hand back what was not begun; let the tools that are running end. What is not over within the grace is left to its lease (S-6.7)."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.settings.grace
         await asyncio.wait([tail], timeout=self.settings.grace)  # it may be claiming keys at this moment
-        fresh, self._fresh = list(self._fresh.values()), {}
+        fresh, self._lanes.fresh = list(self._lanes.fresh.values()), {}
         if fresh:
             await self._hand_back(fresh)
-        running = [task for _, task in self._lanes.values()]
+        running = [task for _, task in self._lanes.running.values()]
         if running:
             await asyncio.wait(running, timeout=max(0.0, deadline - loop.time()))
         for pending, _ in self._carrying.calls.values():
@@ -375,8 +318,8 @@ class Effector:
 
     async def idle(self) -> bool:
         """Whether every intent on the log has its outcome."""
-        if self._lanes:
+        if self._lanes.running:
             return False
         outbox = await self._following.drain()
         # The tail may not show yet what this very process has committed.
-        return not self._lanes and not outbox.streams() and outbox.cursor >= self._committer.reached
+        return not self._lanes.running and not outbox.streams() and outbox.cursor >= self._committer.reached

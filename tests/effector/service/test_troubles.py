@@ -14,7 +14,7 @@ import pytest
 from intentlog.agents import ToolSet, facts, tool
 from intentlog.agents.committer import Committer
 from intentlog.effector import Effector, EffectorSettings
-from intentlog.effector import effector as module
+from intentlog.effector import lanes as module
 from intentlog.effector.supervision import Supervisor, Watchdog
 from intentlog.effector.watching import Watching
 from intentlog.eventlog.clock import SECOND, system_clock
