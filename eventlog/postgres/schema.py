@@ -1,7 +1,7 @@
 """The tables of the schema: are they there, are they of this release; and making them, step by step.
 
-``meta`` says how many migrations a schema has seen. Each is one transaction, under an advisory lock and after another look,
-so two processes may begin at once, and one that fails leaves nothing behind.
+``meta`` says how many migrations a schema has seen. All that are missing are one transaction, under an advisory lock and after
+another look, so two processes may begin at once, one that fails or dies leaves nothing behind, and nobody meets a new log half made.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ def _prepare(connection: Connection, address: Address, *, create: bool, repair: 
         connection.execute("SET statement_timeout = 0")
         # Kept until the connection is closed. Not inside a transaction: one that began before the wait would go by the catalogue of that time.
         connection.execute("SELECT pg_advisory_lock($1::int, hashtext($2))", (_MIGRATING, address.schema))
-        for number in range(1, len(MIGRATIONS) + 1):
-            _migrate(connection, address, number)
+        _migrate(connection, address)
     _check_tables(connection, address)
     if repair and _missing_code(connection, address):
         _make_anew(connection, address)
@@ -122,16 +121,18 @@ def _check_server(connection: Connection, address: Address) -> None:
         )
 
 
-def _migrate(connection: Connection, address: Address, number: int) -> None:
+def _migrate(connection: Connection, address: Address) -> None:
     try:
         with connection.transaction():
-            if _version(connection, address) >= number:
+            version = _version(connection, address)
+            if version == len(MIGRATIONS):
                 return
             (there,) = _one(connection, "SELECT to_regnamespace($1) IS NOT NULL", address.schema)
             if not there:
                 connection.execute(f"CREATE SCHEMA {address.schema}")
-            connection.execute(statement(MIGRATIONS[number - 1]), prepare=False)
-            connection.execute("UPDATE meta SET schema_version = $1", (number,))
+            for migration in MIGRATIONS[version:]:
+                connection.execute(statement(migration), prepare=False)
+            connection.execute("UPDATE meta SET schema_version = $1", (len(MIGRATIONS),))
     except psycopg.Error as error:
         found = _refused(error, address)
         if found is None:

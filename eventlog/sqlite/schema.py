@@ -1,7 +1,8 @@
 """The tables of the file: are they there, are they ours, are they of this release; and making them, step by step.
 
-``PRAGMA application_id`` says that a file is an event log, ``PRAGMA user_version`` how many migrations it has seen. Each
-migration is one transaction that looks again under the write lock, so two processes may open a new file at once.
+``PRAGMA application_id`` says that a file is an event log, ``PRAGMA user_version`` how many migrations it has seen. All
+that are missing are one transaction that looks again under the write lock, so two processes may open a new file at once, and one that dies
+leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -70,8 +71,7 @@ def _prepare(connection: sqlite3.Connection, address: Address, create: bool, rea
             state = f"was made by an older release (schema {version}, this one has {len(MIGRATIONS)})" if version else "holds no event log yet"
             raise StoreSchemaError(f"{address.path} {state}. Bring it up to date with: eventlog init --log sqlite:///{address.path}")
         switch_to_wal(connection, address)
-        for number in range(1, len(MIGRATIONS) + 1):
-            _migrate(connection, address, number)
+        _migrate(connection, address)
     elif not read_only and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         switch_to_wal(connection, address)
     _check_tables(connection, address)
@@ -117,14 +117,14 @@ def _check_tables(connection: sqlite3.Connection, address: Address) -> None:
         )
 
 
-def _migrate(connection: sqlite3.Connection, address: Address, number: int) -> None:
+def _migrate(connection: sqlite3.Connection, address: Address) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _version(connection, address) < number:
-            for command in _commands(statement(MIGRATIONS[number - 1])):
+        for migration in MIGRATIONS[_version(connection, address) :]:
+            for command in _commands(statement(migration)):
                 connection.execute(command)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import psycopg
 import pytest
@@ -99,6 +100,8 @@ def test_a_log_of_an_older_release_is_brought_up_to_date_with_its_data(postgres_
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(postgres_url, monkeypatch):
+    monkeypatch.setattr(schemas, "MIGRATIONS", MIGRATIONS[:1])
+    prepare_log(postgres_url)
     monkeypatch.setattr(schemas, "MIGRATIONS", (MIGRATIONS[0], "no such"))
     monkeypatch.setattr(schemas, "statement", lambda name: "CREATE TABLE half (); SELECT nonsense" if name == "no such" else statement(name))
     with pytest.raises(StoreSchemaError, match="nonsense"):
@@ -107,6 +110,26 @@ def test_a_migration_that_fails_leaves_nothing_behind(postgres_url, monkeypatch)
     monkeypatch.undo()
     assert [] == ask(postgres_url, "SELECT 1 FROM pg_class WHERE relname = 'half'")
     assert prepare_log(postgres_url)
+
+
+def test_a_process_killed_while_it_makes_the_log_leaves_none_that_is_half_made(postgres_url):
+    """The next one finds no log, which ``create`` mends, and not one of an older release, which only the owner may bring up to date."""
+    run(
+        postgres_url,
+        "CREATE FUNCTION public.dawdle() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); END $$",
+        "CREATE EVENT TRIGGER dawdling ON ddl_command_end WHEN TAG IN ('CREATE VIEW') EXECUTE FUNCTION public.dawdle()",
+    )
+    sleeps = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+    script = "import sys; from intentlog.eventlog.opening import open_log; open_log(sys.argv[1])"
+    with subprocess.Popen([sys.executable, "-c", script, postgres_url]) as making:
+        while not (asleep := ask(postgres_url, sleeps)):
+            assert making.poll() is None
+            time.sleep(0.02)
+        making.kill()
+    run(postgres_url, f"SELECT pg_terminate_backend({asleep[0][0]}, 10000)", "DROP EVENT TRIGGER dawdling")
+    with pytest.raises(StoreSchemaError, match="holds no event log yet"):
+        open_log(postgres_url, create=False)
+    open_log(postgres_url).close()
 
 
 def test_a_log_of_a_newer_release_is_refused(postgres_url):
