@@ -83,7 +83,9 @@ class Effector:
         self._busy_until: dict[str, int] = {}
         self._busy: dict[str, int] = {}
         self._failures: dict[str, int] = {}
-        self._told = self._saved_at = float("-inf")
+        self._told = float("-inf")
+        #: When the checkpoint was last saved, by the loop's clock; a run begins as if it had just been, for no lane is late yet.
+        self._saved_at = 0.0
         self._wakeup, self._looked, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stopping = False
 
@@ -123,6 +125,7 @@ class Effector:
         back-off, each failure told to ``on_error``, and any other failure ends the run.
         """
         keep = keep or functools.partial(patiently, on_error=self._on_error, stopped=self._stopped)
+        self._saved_at = asyncio.get_running_loop().time()
         parts = dict(zip(PARTS, (self._follow, self._lanes.renew, self._save, self._lanes.watch), strict=True))
         await side_by_side(parts, keep, self._stopped, self._finish, lambda: [task for _, task in self._lanes.running.values()])
 
