@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from typing import Any
 
 import attrs
+
+from .loopback import serve, serving
 
 
 @attrs.define
@@ -42,70 +41,23 @@ class Ledger:
             receipt = self.receipts.setdefault(key, f"re_{981 + len(self.receipts)}")
         return {"receipt": receipt}
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    ledger: Ledger
-
-    def do_POST(self) -> None:  # http.server's name
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        key = self.headers.get("Idempotency-Key", "")
-        if self.path == "/chat/completions":
-            self._answer(200, self.ledger.model(key))
-        elif self.path == "/payments" and key:
-            self._answer(200, self.ledger.pay(key))
-        else:
-            self._answer(404, {"error": f"nothing at {self.path}, or no Idempotency-Key"})
-
-    def _answer(self, status: int, body: dict[str, Any]) -> None:
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the story is told elsewhere."""
+    def asked(self, path: str, key: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """The answer to a request of either."""
+        if path == "/chat/completions":
+            return 200, self.model(key)
+        if path == "/payments" and key:
+            return 200, self.pay(key)
+        return 404, {"error": f"nothing at {path}, or no Idempotency-Key"}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    # Of five, which is the default, the sixth client at once is left to wait for seconds.
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who asks here may be killed before the answer: that is the story, and no trouble of ours."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-def _server(ledger: Ledger, port: int) -> ThreadingHTTPServer:
-    return _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"ledger": ledger}))
-
-
-@contextmanager
-def servers(ledger: Ledger) -> Iterator[str]:
+def servers(ledger: Ledger) -> AbstractContextManager[str]:
     """Both on one free port, for as long as the block lasts; gives their URL."""
-    server = _server(ledger, 0)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return serving(ledger.asked)
 
 
 def main(port: int = 8765) -> None:
     """Serve until ^C."""
-    with _server(Ledger(), port) as server:
-        print(f"model and bank on http://127.0.0.1:{port}; ^C stops")  # noqa: T201 - a program of its own
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return
+    serve(Ledger().asked, port, "model and bank")
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ import json
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from typing import Any
 
 import attrs
+
+from intentlog.effector.demo.loopback import serve, serving
 
 EFFECTS = ("charges", "parcels", "mails")
 RISKY = 100_000
@@ -53,64 +53,24 @@ class Ledger:
             made, _ = self.done.setdefault((what, key), (f"{what[:-1]}-{sum(kind == what for kind, _ in self.done) + 1}", order))
         return {"id": made}
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    ledger: Ledger
-
-    def do_POST(self) -> None:  # http.server's name
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-        key, what = self.headers.get("Idempotency-Key", ""), self.path.strip("/")
+    def asked(self, path: str, key: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """The answer to a request of any of them."""
+        said, what = json.loads(body or b"{}"), path.strip("/")
         if what == "chat/completions":
-            self._answer(200, self.ledger.assess(key, body["messages"][-1]["content"]))
-        elif what in EFFECTS and key:
-            self._answer(200, self.ledger.carry_out(what, key, body["order"]))
-        else:
-            self._answer(404, {"error": f"nothing at {self.path}, or no Idempotency-Key"})
-
-    def _answer(self, status: int, body: dict[str, Any]) -> None:
-        text = json.dumps(body).encode()
-        try:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-        except ConnectionError:  # it was killed while we were talking
-            self.close_connection = True
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the story is told elsewhere."""
+            return 200, self.assess(key, said["messages"][-1]["content"])
+        if what in EFFECTS and key:
+            return 200, self.carry_out(what, key, said["order"])
+        return 404, {"error": f"nothing at {path}, or no Idempotency-Key"}
 
 
-def _server(ledger: Ledger, port: int) -> ThreadingHTTPServer:
-    server = ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"ledger": ledger}))
-    server.daemon_threads = True
-    return server
-
-
-@contextmanager
-def servers(ledger: Ledger) -> Iterator[str]:
+def servers(ledger: Ledger) -> AbstractContextManager[str]:
     """All of them on one free port, for as long as the block lasts; gives their URL."""
-    server = _server(ledger, 0)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return serving(ledger.asked)
 
 
 def main(port: int = 8766) -> None:
     """Serve until ^C."""
-    with _server(Ledger(), port) as server:
-        print(f"model, bank, carrier and mail on http://127.0.0.1:{port}; ^C stops")
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return
+    serve(Ledger().asked, port, "model, bank, carrier and mail")
 
 
 if __name__ == "__main__":
