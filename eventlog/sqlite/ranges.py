@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-_LAST: Final = 0x10FFFF
+from .. import prefixes
+
 #: SQLite sorts every BLOB behind every TEXT: an upper bound that nothing reaches.
 BEHIND_ALL_TEXT: Final = b""
 
@@ -15,13 +16,8 @@ def behind(prefix: str) -> str | bytes:
     >>> behind("ab"), behind("a\\U0010ffff"), behind("")
     ('ac', 'b', b'')
     """
-    stem = prefix.rstrip(chr(_LAST))
-    if not stem:
-        return BEHIND_ALL_TEXT
-    following = ord(stem[-1]) + 1
-    if 0xD800 <= following <= 0xDFFF:
-        following = 0xE000  # surrogates have no UTF-8 form
-    return stem[:-1] + chr(following)
+    end = prefixes.behind(prefix)
+    return BEHIND_ALL_TEXT if end is None else end
 
 
 def next_text(text: str) -> str:
