@@ -10,22 +10,14 @@ import click
 
 from ..eventlog.console import MOST, OK, app_option, json_option, stream_argument
 from ..eventlog.printing import moment, one_line, print_json, say, styled, width
+from .cli_options import optional_app
 from .sources import reading_source, source_option
 
 if TYPE_CHECKING:
-    from ..agents.app import App
     from .story import Line
 
 _MEASURED: Final = 500
 _NAMES: Final = range(16, 25)
-
-
-def _optional_app(spec: str | None) -> App | None:
-    if not spec:
-        return None
-    from ..agents.loading import load_app
-
-    return load_app(spec)
 
 
 @click.command()
@@ -45,7 +37,7 @@ def show(stream: str, first: int, last: int | None, count: int | None, url: str,
     from .fold import head_of
     from .story import story
 
-    known = _optional_app(app)
+    known = optional_app(app)
     with reading_source(url) as log:
         head = head_of(log, stream)
         upto = head if last is None else min(last, head)

@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import click
 
-from ..eventlog.console import FOUND, MOST, OK, app_option, complete_streams, json_option, stream_argument
+from ..eventlog.console import FOUND, MOST, OK, app_option, json_option, stream_argument
 from ..eventlog.printing import Column, cut, note, one_line, print_json, say, table, width
+from .cli_options import optional_app, streams_argument
 from .sources import reading_source, source_option
-
-if TYPE_CHECKING:
-    from ..agents.app import App
-
-
-def _streams_argument(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
-    from ..eventlog.names import check_stream
-
-    return [check_stream(each) for each in value]
-
-
-def _optional_app(spec: str | None) -> App | None:
-    if not spec:
-        return None
-    from ..agents.loading import load_app
-
-    return load_app(spec)
 
 
 @click.command(
@@ -34,7 +17,7 @@ def _optional_app(spec: str | None) -> App | None:
     "  eventlog bundle --category accounts -o accounts.bundle --redact 'refund.asked:order_id'\n"
     "  eventlog replay --all --log case-7.bundle --app refunds:app"
 )
-@click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams_argument)
+@streams_argument
 @click.option("-o", "--out", "out", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The file to write; end it in .bundle.")
 @click.option("--all", "everything", is_flag=True, help="Every stream of the log.")
 @click.option("--category", metavar="AGENT", help="Every stream of one agent.")
@@ -56,7 +39,7 @@ def bundle(streams: list[str], out: str, everything: bool, category: str | None,
 
     if sum((bool(streams), everything, category is not None)) != 1:
         raise click.UsageError("Name what to bundle: streams, or --category AGENT, or --all.", click.get_current_context())
-    known = _optional_app(app)
+    known = optional_app(app)
     with reading_source(url) as log:
         names = streams or list(log.streams(f"{category}-" if category is not None else ""))
         manifest = write_bundle(log, names, out, known, redact)
@@ -89,7 +72,7 @@ def raw(stream: str, number: int | None, whole: bool, url: str, app: str | None,
     from .fold import head_of
     from .raw import raw_event, raw_lines
 
-    known = _optional_app(app)
+    known = optional_app(app)
     codec = known.codec if known is not None else runtime_codec()
     found = 0
     with reading_source(url) as log:

@@ -1,4 +1,4 @@
-"""Arguments that the looking-back commands share: places in a stream, paths into its state, conditions. Wrong ones are usage errors."""
+"""Arguments that the looking-back commands share: streams and places in them, paths into a state, conditions. Wrong ones are usage errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..eventlog.console import complete_streams
+
 if TYPE_CHECKING:
+    from ..agents.app import App
     from .expressions import Expression
     from .fold import At
     from .paths import Path
@@ -24,6 +27,26 @@ def line_width() -> int:
     from ..eventlog.printing import on_terminal, width
 
     return min(width(), _WIDEST) if on_terminal() else width()
+
+
+def _streams(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
+    from ..eventlog.names import check_stream
+
+    return [check_stream(each) for each in value]
+
+
+def streams_argument(command: F) -> F:
+    """``[STREAM]...`` as the parameter ``streams``; empty when none is named."""
+    return click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams)(command)
+
+
+def optional_app(spec: str | None) -> App | None:
+    """The app that ``--app`` names; ``None`` when it is not given."""
+    if not spec:
+        return None
+    from ..agents.loading import load_app
+
+    return load_app(spec)
 
 
 def place(ctx: click.Context, parameter: click.Parameter, value: str | None) -> At | None:

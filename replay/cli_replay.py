@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import app_option, complete_streams, json_option
+from ..eventlog.console import app_option, json_option
 from ..eventlog.printing import Column, note, one_line, print_json, say, table, width
+from .cli_options import streams_argument
 from .sources import SCHEME, reading_source, source_option
 
 if TYPE_CHECKING:
@@ -23,13 +24,6 @@ _JOBS: Final = click.IntRange(1, 256)
 _CODE: Final = "Run this code instead of what is found from here: a folder, or a git revision of the repository around the current folder."
 
 
-def _streams_argument(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
-    from ..eventlog.names import check_stream
-
-    return [check_stream(each) for each in value]
-
-
-_streams: Final = click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams_argument)
 _since: Final = click.option("--since", metavar="WHEN", help="Streams with events since then: 36h, 7d, 2026-01-31T09:14, @POSITION.")
 _category: Final = click.option("--category", metavar="AGENT", help="Only streams of one agent.")
 _code: Final = click.option("--code", metavar="PATH|REV", help=_CODE)
@@ -37,7 +31,7 @@ _jobs: Final = click.option("--jobs", "-j", metavar="N", type=_JOBS, default=1, 
 
 
 @click.command()
-@_streams
+@streams_argument
 @click.option("--all", "everything", is_flag=True, help="Every stream of the log, and the projections.")
 @_since
 @_category
@@ -110,7 +104,7 @@ def replay(
 
 
 @click.command()
-@_streams
+@streams_argument
 @_since
 @_category
 @_code

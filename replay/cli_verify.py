@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..agents.options import keys_option
-from ..eventlog.console import FOUND, OK, app_option, complete_streams, json_option
+from ..eventlog.console import FOUND, OK, app_option, json_option
 from ..eventlog.printing import Column, note, one_line, print_json, say, styled, table
+from .cli_options import optional_app, streams_argument
 from .sources import reading_source, source_option
 
 if TYPE_CHECKING:
-    from ..agents.app import App
     from ..agents.signing import KeyRing
     from ..eventlog.log import EventLog
     from .chaining import Chain
@@ -24,22 +24,8 @@ if TYPE_CHECKING:
 _MOST_OPEN: Final = 20
 
 
-def _streams_argument(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
-    from ..eventlog.names import check_stream
-
-    return [check_stream(each) for each in value]
-
-
-def _optional_app(spec: str | None) -> App | None:
-    if not spec:
-        return None
-    from ..agents.loading import load_app
-
-    return load_app(spec)
-
-
 @click.command()
-@click.argument("streams", metavar="[STREAM]...", nargs=-1, shell_complete=complete_streams, callback=_streams_argument)
+@streams_argument
 @click.option("--chain", "shows", is_flag=True, help="Print a digest of everything that is recorded.")
 @click.option("--chain-out", "out", metavar="FILE", type=click.Path(dir_okay=False, writable=True), help="Write a digest of each event, to be kept elsewhere.")
 @click.option("--chain-from", "known_chain", metavar="FILE", type=click.File("r", encoding="utf-8"), help="Compare with what was recorded by then.")
@@ -62,7 +48,7 @@ def verify(streams: list[str], shows: bool, out: str | None, known_chain: Any, u
     from .reports import counted, fault_lines, report_tree
     from .verify import verify_all
 
-    known = _optional_app(app)
+    known = optional_app(app)
     counts = {"streams": 0, "events": 0, "unchecked": 0, "foreign": 0, "unsound": 0, "ignored": 0, "unsigned": 0}
     waiting: list[Any] = []
     open_intents = 0
