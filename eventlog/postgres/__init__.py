@@ -24,8 +24,9 @@ __all__ = ["PostgresLog", "open_postgres", "prepare_postgres"]
 def open_postgres(url: str, *, clock: Clock = system_clock, create: bool = True, read_only: bool = False) -> EventLog:
     """The log in the schema that ``url`` names: ``postgresql://user@host:5432/database?schema=intentlog``.
 
-    Parameters beside libpq's own: ``schema`` (default ``intentlog``), ``pool_size`` (connections, default 10), ``pool_timeout`` and
-    ``statement_timeout`` (seconds, default 30 and 60). With ``read_only`` nothing is made, every transaction is a reading one, and everything that
+    Parameters beside libpq's own: ``schema`` (default ``intentlog``), ``pool_size`` (connections, default 10), ``pool_timeout``,
+    ``statement_timeout`` and ``lock_timeout`` (seconds, default 30, 60 and 10; the last is for those who only read). With ``read_only`` nothing is
+    made, every transaction is a reading one, and everything that
     writes raises ``TerminalError``. Raises ``InvalidUrl``; ``StoreSchemaError`` when the log is missing and ``create`` is false, when this
     user may not make it, or when it was made by a newer release; ``LogUnavailable`` when the server cannot be reached.
     """

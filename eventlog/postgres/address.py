@@ -47,6 +47,8 @@ class Address:
     pool_timeout: float = 30.0
     #: Seconds after which the server gives a statement up; 0: never.
     statement_timeout: float = 60.0
+    #: Seconds after which who only reads gives up waiting for a lock; 0: only when the statement is given up.
+    lock_timeout: float = 10.0
 
 
 def parse_address(url: str) -> Address:
@@ -125,4 +127,4 @@ def _seconds(name: str, value: str, shown: str) -> float:
     return float(value)
 
 
-_OURS: Final[Mapping[str, Any]] = {"schema": _schema, "pool_size": _count, "pool_timeout": _seconds, "statement_timeout": _seconds}
+_OURS: Final[Mapping[str, Any]] = {"schema": _schema, "pool_size": _count, "pool_timeout": _seconds, "statement_timeout": _seconds, "lock_timeout": _seconds}

@@ -15,7 +15,7 @@ _SHUTTING_DOWN: Final = ("57P01", "57P02", "57P03")
 _ROOM: Final = ("53100", "53200")
 #: What a server says that has no connection left: for all, for this database or role, for those who are no superusers.
 _FULL: Final = ("too many clients", "too many connections", "remaining connection slots")
-_TURN: Final = ("40001", "40P01", "55P03")
+_TURN: Final = ("40001", "40P01")
 
 
 def is_lost(error: psycopg.Error) -> bool:
@@ -101,6 +101,11 @@ def _by_state(state: str, said: str, address: Address) -> LogError | None:
         return LogUnavailable(
             f"{address.shown} gave a statement up after {address.statement_timeout:g} s: {said}. Look for what holds it up in pg_stat_activity and pg_locks, "
             "or allow more time with ?statement_timeout=… (seconds); then try again."
+        )
+    if state == "55P03":
+        return LogUnavailable(
+            f"{address.shown} has a table that another session holds a lock on, and this one gave up waiting for it: {said}. Find who holds it in pg_locks "
+            "and pg_stat_activity (VACUUM FULL and whoever changes a table do), or wait longer with ?lock_timeout=… (seconds); then try again."
         )
     if state == "42883":
         return StoreSchemaError(

@@ -140,6 +140,8 @@ def settings(address: Address, *, read_only: bool, durable: bool) -> dict[str, A
     }
     if read_only:
         ours["default_transaction_read_only"] = "on"
+        # A person waits for it. What writes, makes tables or builds views waits as long as a statement may take: giving up would cost it its work.
+        ours["lock_timeout"] = f"{round(address.lock_timeout * 1000)}ms"
     if not durable:
         ours["synchronous_commit"] = "off"
     options = " ".join(f"-c {name}={value}" for name, value in ours.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from intentlog.eventlog import open_log
 from intentlog.eventlog.errors import LogError, LogUnavailable, TerminalError
 from intentlog.eventlog.log import Appended, Duplicate
 from intentlog.eventlog.postgres.address import parse_address
@@ -116,6 +118,29 @@ def test_a_statement_that_takes_too_long_is_given_up_once(postgres_url):
         holder.rollback()
     log.append("a-1", [event()], 0)
     log.close()
+
+
+@pytest.mark.parametrize("given", ["lock_timeout=0.3", "options=-c%20lock_timeout%3D300ms"])
+def test_who_only_reads_gives_up_a_lock_that_another_session_keeps_and_says_so(postgres_url, given):
+    opened(postgres_url).close()
+    url = f"{postgres_url}?{given}"
+    with contextlib.closing(open_log(url, create=False, read_only=True)) as log, psycopg.connect(postgres_url) as holder:
+        holder.execute("LOCK TABLE intentlog.events IN ACCESS EXCLUSIVE MODE")
+        for call in (lambda: log.head("a-1"), lambda: open_log(url, create=False, read_only=True).close()):
+            with pytest.raises(LogUnavailable, match=r"another session holds a lock on.*pg_locks.*lock_timeout=") as refused:
+                call()
+            assert isinstance(refused.value.__cause__, psycopg.errors.LockNotAvailable)
+        holder.rollback()
+        assert -1 == log.head("a-1")
+
+
+def test_only_who_reads_gives_up_a_lock(postgres_url):
+    opened(postgres_url).close()
+    told = {}
+    for read_only in (True, False):
+        with contextlib.closing(open_log(postgres_url, create=False, read_only=read_only)) as log:
+            told[read_only] = log._database.rows("SHOW lock_timeout")[0][0]
+    assert {True: "10s", False: "0"} == told
 
 
 def test_a_server_without_room_for_more_connections_says_so(server):
