@@ -156,6 +156,8 @@ class Codec:
         entry = self.registry.get(type)
         if entry is None:
             raise self._unknown(type)
+        if not isinstance(schema, int):
+            raise Undecodable(f"{type} has schema version {schema!r:.80}, which is no number. Was the log edited by hand?")
         if schema > entry.version:
             raise NewerSchema(f"{type} was written under schema version {schema}, but this code knows it up to {entry.version}. Deploy the newer code first.")
         if schema < 1:

@@ -122,6 +122,8 @@ def summary(codec: Codec, event: StoredEvent, room: int) -> str:
 
     What cannot be read is told by its size: a tail shows that an event is there whatever it holds.
     """
+    if odd := _odd(event):
+        return f"was edited by hand: {one_line(odd)}. See: eventlog raw {one_line(event.stream)}"
     tree = fields_of(codec, event)
     if not isinstance(tree, dict):
         return one_line(tree, room)
@@ -146,7 +148,15 @@ def as_object(codec: Codec, event: StoredEvent) -> dict[str, Any]:
         "correlation": identity(event.correlation),
         "causation": identity(event.causation),
         "fields": plain(fields_of(codec, event)),
+        **({"problem": odd} if (odd := _odd(event)) else {}),
     }
+
+
+def _odd(event: StoredEvent) -> str:
+    """What a hand has put into the event's columns; empty for an event as it was written."""
+    from .odd import odd_columns
+
+    return "; ".join(odd_columns(event))
 
 
 def fields_of(codec: Codec, event: StoredEvent) -> Any:

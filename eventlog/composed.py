@@ -12,6 +12,7 @@ from .clock import Clock
 from .events import NewEvent, Row, StoredEvent
 from .inspecting import Index, Inspector
 from .log import Appended, AppendRequest, Duplicate, Outcome, StreamAppend, Wake
+from .odd import OddCell
 from .reading import Reader
 from .versions import ExpectedVersion
 
@@ -87,6 +88,9 @@ class ComposedLog:
 
     def missing_indexes(self) -> list[Index]:
         return self._inspector.missing_indexes()
+
+    def odd_cells(self, *, events: bool = True) -> Iterator[OddCell]:
+        return self._inspector.odd_cells(events=events)
 
     def wait(self, after: int, timeout: float) -> bool:
         return self._signal.wait(after, timeout, self._reader.last_position)

@@ -38,6 +38,8 @@ MOST: Final = 2**63 - 1
 """The largest number an option takes: versions and positions are no larger."""
 
 _SENTENCE: Final = 2_000
+_READ: Final = "intentlog.read"
+"""Where a command's context keeps the URL of the log that was read."""
 
 DEFAULT_URL: Final = "sqlite:///eventlog.db"
 
@@ -145,6 +147,8 @@ def reading(url: str) -> Iterator[EventLog]:
     with _opened(url) as log:
         if held := held_back(log):
             note(f"eventlog: {one_line(masked(held), _SENTENCE)}")
+        if (ctx := click.get_current_context(silent=True)) is not None:
+            ctx.meta[_READ] = url
         yield log
 
 
@@ -209,8 +213,7 @@ def explain(problem: BaseException) -> str:
         return masked(problem.format_message() + hint)
     if isinstance(problem, click.ClickException):
         return masked(problem.format_message())
-    expected = any(base.__name__ in _CODES for base in type(problem).__mro__)
-    if expected:
+    if _is_expected(problem):
         return masked(f"{type(problem).__name__}: {problem}" if "\n" in str(problem) else str(problem))
     if isinstance(problem, OSError) and not isinstance(problem, Unprinted) and _in_echo(problem):  # click's own: help, version
         return masked(f"printing to stdout failed: {problem.strerror or problem}.")
@@ -219,6 +222,10 @@ def explain(problem: BaseException) -> str:
     if isinstance(problem, OSError):
         return masked(f"{problem.strerror or problem}: {problem.filename}" if problem.filename else str(problem))
     return masked(f"unexpected {type(problem).__name__}: {problem}\nWhere it came from: the same command with EVENTLOG_DEBUG=1")
+
+
+def _is_expected(problem: BaseException) -> bool:
+    return any(base.__name__ in _CODES for base in type(problem).__mro__)
 
 
 def _in_echo(problem: BaseException) -> bool:
@@ -274,6 +281,30 @@ class Commands(click.Group):
             if problem.errno == errno.EPIPE:
                 raise click.exceptions.Exit(_nobody_reads()) from None
             raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as problem:
+            if not _is_expected(problem) and (blamed := _blamed(ctx.meta.get(_READ))) is not None:
+                raise blamed from problem
+            raise
+
+
+def _blamed(url: str | None) -> Exception | None:
+    """What a hand has put into the log at ``url``, which explains what nobody expected; ``None`` when there is no such thing.
+
+    No reader pays for a look at the type of every cell; once something has failed, they are looked at.
+    """
+    from .errors import StoreSchemaError
+    from .inspecting import odd_cells_of
+
+    if url is None:
+        return None
+    try:
+        with _opened(url) as log:
+            odd = next(odd_cells_of(log), None)
+    except Exception:  # what failed first is what is to be told
+        return None
+    return StoreSchemaError(odd.text) if odd is not None else None
 
 
 def _let_go() -> None:

@@ -12,6 +12,7 @@ import attrs
 
 from .events import StoredEvent
 from .log import EventLog
+from .odd import OddCell
 from .reading import to_event
 
 
@@ -45,6 +46,10 @@ class Inspectable(Protocol):
         """Those of the log's indexes that are not there as the release makes them."""
         ...
 
+    def odd_cells(self, *, events: bool = True) -> Iterator[OddCell]:
+        """Cells that hold what no append writes: those of ``events`` last, in order of position, where they are asked for."""
+        ...
+
 
 def unseen_in(log: EventLog) -> Iterator[StoredEvent]:
     """What ``unseen`` of ``log`` gives; nothing where there is nothing behind what is shown."""
@@ -54,6 +59,11 @@ def unseen_in(log: EventLog) -> Iterator[StoredEvent]:
 def missing_indexes_of(log: EventLog) -> list[Index]:
     """What ``missing_indexes`` of ``log`` gives; none where there are no tables."""
     return log.missing_indexes() if isinstance(log, Inspectable) else []
+
+
+def odd_cells_of(log: EventLog, *, events: bool = True) -> Iterator[OddCell]:
+    """What ``odd_cells`` of ``log`` gives; nothing where there are no tables."""
+    return log.odd_cells(events=events) if isinstance(log, Inspectable) else iter(())
 
 
 def in_the_way(index: Index, rows: Iterable[str]) -> str:
@@ -72,20 +82,32 @@ _WINDOW: Final = 50_000
 class Inspector:
     """The part of a log in tables that asks behind its readers."""
 
-    def __init__(self, ask: Callable[[str, Sequence[Any]], Sequence[Any]], statement: Callable[[str], str], missing: Callable[[], list[Index]]) -> None:
+    def __init__(
+        self,
+        ask: Callable[[str, Sequence[Any]], Sequence[Any]],
+        statement: Callable[[str], str],
+        missing: Callable[[], list[Index]],
+        odd: Callable[[bool], Iterator[OddCell]] = lambda events: iter(()),
+    ) -> None:
         #: Runs a statement of the store; its rows.
         self._ask = ask
         #: The text of a statement, by its name.
         self._statement = statement
         self._missing = missing
+        #: Odd cells, with those of events or without; a database that keeps types has none.
+        self._odd = odd
 
     def unseen(self) -> Iterator[StoredEvent]:
         """See ``Inspectable.unseen``; window by window."""
-        return map(to_event, self._windows())
+        return (stored if type(stored.stream) is str else stored._replace(stream=f"({stored.stream!r})") for stored in map(to_event, self._windows()))
 
     def missing_indexes(self) -> list[Index]:
         """See ``Inspectable.missing_indexes``."""
         return self._missing()
+
+    def odd_cells(self, *, events: bool = True) -> Iterator[OddCell]:
+        """See ``Inspectable.odd_cells``."""
+        return self._odd(events)
 
     def _windows(self) -> Iterator[Sequence[Any]]:
         end_of_window, find_unseen = self._statement("end_of_window"), self._statement("find_unseen")

@@ -1,4 +1,4 @@
-"""What stands beside the events and must fit them: columns, categories, wake-ups, checkpoints.
+"""What stands beside the events and must fit them: categories, wake-ups, checkpoints.
 
 A log whose events are perfect does not work when an effector's checkpoint lies ahead of an intent, for it is never
 looked at again, or when nobody will be woken for an input. Everything here is asked of the log's own protocol.
@@ -16,34 +16,8 @@ from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 
-_FIRST: Final = -62_135_596_800 * SECOND
-_LAST: Final = 253_402_300_800 * SECOND
-_ID: Final = 16
 _SLACK: Final = 24 * 3600 * SECOND
 """Clocks of different machines disagree; a wake-up is not called late for that."""
-
-
-def odd_columns(stored: StoredEvent) -> Iterator[str]:
-    """What no append can have put into an event's columns, in words."""
-    for column, value, kind in (
-        ("version", stored.version, int),
-        ("type", stored.type, str),
-        ("schema", stored.schema, int),
-        ("recorded_at", stored.recorded_at, int),
-        ("data", stored.data, bytes),
-    ):
-        if type(value) is not kind:
-            yield f"{column} is {value!r:.80}, where {_KINDS[kind]} belongs"
-    if type(stored.recorded_at) is int and not _FIRST <= stored.recorded_at < _LAST:
-        yield f"recorded_at is {stored.recorded_at}, a moment outside of the years 1 to 9999 (it is microseconds since 1970)"
-    for column, identity in (("event_id", stored.event_id), ("correlation", stored.correlation), ("causation", stored.causation)):
-        if identity is None and column != "event_id":
-            continue
-        if type(identity) is not bytes or len(identity) != _ID:
-            yield f"{column} is {identity!r:.80}, where {_ID} bytes belong"
-
-
-_KINDS: Final[dict[type, str]] = {int: "an integer", str: "text", bytes: "a blob"}
 
 
 def wrong_category(log: EventLog, stream: str, first: StoredEvent) -> str:

@@ -21,6 +21,7 @@ import attrs
 from ..eventlog.events import StoredEvent
 from ..eventlog.inspecting import unseen_in
 from ..eventlog.log import EventLog
+from ..eventlog.odd import NotText
 from .errors import BrokenChain
 
 _FORMAT: Final = 1
@@ -82,6 +83,8 @@ def _written(value: Any) -> tuple[bytes, bytes]:
         return b"b", value
     if isinstance(value, str):
         return b"s", value.encode("utf-8", "surrogatepass")
+    if isinstance(value, NotText):
+        return b"t", value.raw
     return (b"i", b"%d" % value) if type(value) is int else (b"o", repr(value).encode())  # a hand's doing
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,10 @@ from ..eventlog.console import FOUND, MOST, OK, app_option, json_option, stream_
 from ..eventlog.printing import Column, cut, note, one_line, print_json, say, table, width
 from .cli_options import optional_app, streams_argument
 from .sources import reading_source, source_option
+
+if TYPE_CHECKING:
+    from ..eventlog.events import StoredEvent
+    from ..eventlog.log import EventLog
 
 
 @click.command(
@@ -69,21 +75,17 @@ def raw(stream: str, number: int | None, whole: bool, url: str, app: str | None,
     """
     from ..agents.app import runtime_codec
     from .errors import NoSuchVersion
-    from .fold import head_of
-    from .raw import raw_event, raw_lines
+    from .raw import as_bytes, cell, raw_event, raw_lines
 
     known = optional_app(app)
     codec = known.codec if known is not None else runtime_codec()
     found = 0
     with reading_source(url) as log:
-        head = head_of(log, stream)
-        if number is not None and number > head:
-            raise NoSuchVersion(f"{stream} has no version {number}: its versions are 0 to {head}")
-        events = log.read(stream) if number is None else log.read(stream, after=number - 1, upto=number)
-        first = next(iter(events), None)
+        events = _lying(log, stream, number)
+        first = next(events, None)
         if first is None:
             raise NoSuchVersion(
-                f"{stream} has no version {number}, though it has later ones: it was deleted behind the log's back. See: eventlog verify {stream}"
+                f"{stream} has no version {number}, though it has later ones: it was deleted or changed behind the log's back. See: eventlog verify {stream}"
             )
         rows = []
         for stored in chain([first], events):
@@ -95,11 +97,31 @@ def raw(stream: str, number: int | None, whole: bool, url: str, app: str | None,
                 for line in raw_lines(each, width=width(), whole=whole):
                     say(line)
             else:
-                size = len(stored.data) if isinstance(stored.data, bytes) else "?"
-                rows.append((stored.version, one_line(stored.type), stored.schema, size, _reading(each.problem, len(each.stages) - 2)))
+                size = len(as_bytes(stored.data)[0])
+                rows.append((cell(stored.version), one_line(cell(stored.type)), cell(stored.schema), size, _reading(each.problem, len(each.stages) - 2)))
     if rows:
         table([Column("version", right=True), Column("type"), Column("schema", right=True), Column("bytes", right=True), Column("reads as", gives=True)], rows)
     return FOUND if found else OK
+
+
+def _lying(log: EventLog, stream: str, number: int | None) -> Iterator[StoredEvent]:
+    """The events of a stream, or those at one version; behind them the rows that a hand gave a version that is none."""
+    from ..eventlog.errors import StoreSchemaError
+    from ..eventlog.inspecting import unseen_in
+    from .errors import NoSuchVersion
+    from .fold import head_of
+
+    try:
+        head = head_of(log, stream)
+    except StoreSchemaError:  # the last version is no number
+        found = None if number is None else list(log.read(stream, after=number - 1, upto=number))
+        yield from log.read(stream) if found is None else found
+        if not found:
+            yield from (stored for stored in unseen_in(log) if stored.stream == stream)
+        return
+    if number is not None and number > head:
+        raise NoSuchVersion(f"{stream} has no version {number}: its versions are 0 to {head}")
+    yield from log.read(stream) if number is None else log.read(stream, after=number - 1, upto=number)
 
 
 def _reading(problem: str, steps: int) -> str:

@@ -16,9 +16,9 @@ import attrs
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import StoredEvent
+from ..eventlog.odd import NotText, odd_columns, shown
 from ..eventlog.printing import cut, iso, one_line, plain, styled
 from ..eventlog.upcasting import upcast
-from .bookkeeping import odd_columns
 
 _LINE: Final = 16
 MOST_SHOWN: Final = 512
@@ -109,21 +109,21 @@ def _stages(stored: StoredEvent, codec: Codec) -> Iterator[Stage]:
 def raw_lines(raw: Raw, *, width: int, whole: bool = False) -> Iterator[str]:
     """One event in full, for a terminal of ``width`` columns."""
     stored = raw.stored
-    data = stored.data if isinstance(stored.data, bytes) else repr(stored.data).encode()
-    yield styled(f"{one_line(stored.stream)} version {stored.version}", bold=True)
+    data, kind = as_bytes(stored.data)
+    yield styled(f"{one_line(stored.stream)} version {one_line(cell(stored.version))}", bold=True)
     for label, value in (
-        ("type", f"{one_line(stored.type)}, schema {stored.schema}"),
+        ("type", f"{one_line(cell(stored.type))}, schema {one_line(cell(stored.schema))}"),
         ("position", stored.position),
-        ("recorded", iso(stored.recorded_at) if isinstance(stored.recorded_at, int) else one_line(stored.recorded_at)),
+        ("recorded", iso(stored.recorded_at) if isinstance(stored.recorded_at, int) else one_line(cell(stored.recorded_at))),
         ("event id", _hex(stored.event_id)),
         ("caused by", _hex(stored.causation) or "–"),
-        ("bytes", f"{len(data):,}, SHA-256 {hashlib.sha256(data).hexdigest()[:16]}…"),
+        ("bytes", f"{len(data):,}{kind and ', ' + kind}, SHA-256 {hashlib.sha256(data).hexdigest()[:16]}…"),
     ):
         yield f"  {label:<10} {value}"
-    shown = data if whole else data[:MOST_SHOWN]
-    yield from (f"    {line}" for line in _dump(shown))
-    if len(shown) < len(data):
-        yield f"    … and {len(data) - len(shown):,} more bytes; --whole prints them"
+    front = data if whole else data[:MOST_SHOWN]
+    yield from (f"    {line}" for line in _dump(front))
+    if len(front) < len(data):
+        yield f"    … and {len(data) - len(front):,} more bytes; --whole prints them"
     for stage in raw.stages:
         yield styled(f"  {one_line(stage.name)}", bold=True)
         if stage.problem:
@@ -136,6 +136,17 @@ def raw_lines(raw: Raw, *, width: int, whole: bool = False) -> Iterator[str]:
             yield cut(f"    {one_line(stage.content, 4 * width)}", width)
 
 
+def as_bytes(value: object) -> tuple[bytes, str]:
+    """What a column holds, byte by byte, and what it is there instead of a blob; empty for a blob."""
+    if isinstance(value, bytes):
+        return value, ""
+    if isinstance(value, NotText):
+        return value.raw, "as text that is not UTF-8"
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass"), "as text"
+    return (b"", "NULL") if value is None else (repr(value).encode(), "an integer" if type(value) is int else "a number")
+
+
 def _dump(data: bytes) -> Iterator[str]:
     for begin in range(0, len(data), _LINE):
         line = data[begin : begin + _LINE]
@@ -144,4 +155,9 @@ def _dump(data: bytes) -> Iterator[str]:
 
 
 def _hex(value: object) -> Any:
-    return value.hex() if isinstance(value, bytes) else plain(value)
+    return value.hex() if isinstance(value, bytes) else shown(value) if isinstance(value, NotText) else plain(value)
+
+
+def cell(value: object) -> str:
+    """A column's value: text and numbers as they are, anything else so that its kind shows."""
+    return str(value) if isinstance(value, str | int) else shown(value)

@@ -18,8 +18,8 @@ from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
+from ..eventlog.odd import odd_columns
 from ..eventlog.printing import cut, iso, one_line, plain, styled, time_of_day
-from .bookkeeping import odd_columns
 from .summaries import Telling, fields_of, value_of
 
 _FACTS: Final = frozenset(facts.FACTS)

@@ -17,6 +17,7 @@ from ..agents.streams import Folder
 from ..eventlog.errors import StoreSchemaError, Undecodable
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
+from ..eventlog.odd import KINDS, shown
 from .bookkeeping import ahead_of_the_log, covering, no_wake, wrong_category
 from .errors import EmptyStream
 from .fold import head_of
@@ -24,7 +25,7 @@ from .forking.begun import is_still
 from .orphans import lost_send
 from .signatures import Signatures
 from .verify_report import Fault, FaultKind, OpenIntent, StreamReport
-from .verify_rows import Unseen, lacking_indexes, nowhere, unseen_rows
+from .verify_rows import Unseen, keeps_ids_apart, lacking_indexes, nowhere, odd_cells, unseen_rows
 from .verify_stream import Check
 
 
@@ -46,19 +47,20 @@ def verify_all(
     whole = StreamReport("")
     checkpoints = _checkpoints(log, whole)
     unseen = _tables(log, whole)
+    apart = keeps_ids_apart(log)
     if not whole.sound:
         yield whole
     for stream in log.streams() if streams is None else streams:
         report = StreamReport(stream)
-        if (rows := unseen.get(stream)) is not None:
-            report.fault(FaultKind.UNSEEN, rows.version, str(rows), rows.count)
+        rows = unseen.get(stream)
+        folder = folders.get(category_of(stream))
+        check = Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
+        check.ours = check.known = folder is not None
+        check.signatures = Signatures(keys) if keys is not None else None
+        check.redacted = getattr(log, "redacted", {}).get(stream, frozenset())
+        check.ids = None if apart else {}
         try:
-            head_of(log, stream)
-            folder = folders.get(category_of(stream))
-            check = Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
-            check.ours = check.known = folder is not None
-            check.signatures = Signatures(keys) if keys is not None else None
-            check.redacted = getattr(log, "redacted", {}).get(stream, frozenset())
+            _look_for(log, stream)
             check.run(log.read(stream))
             _beside(log, check, checkpoints)
             _snapshot(log, folder, report)
@@ -66,9 +68,28 @@ def verify_all(
             if rows is None:  # otherwise it has some, in another place
                 report.fault(FaultKind.EMPTY, 0, str(problem))
         except StoreSchemaError as problem:
-            report.fault(FaultKind.COLUMN, report.events, str(problem))
+            report.fault(FaultKind.COLUMN, max(check.version, 0), str(problem))
+        if rows is not None:
+            _tell_unseen(report, rows, check)
         progress(report)
         yield report
+
+
+def _look_for(log: EventLog, stream: str) -> None:
+    """Raises ``NoSuchStream`` or ``EmptyStream``."""
+    try:
+        head_of(log, stream)
+    except StoreSchemaError:  # the last version is no number: which event that is shows in the walk
+        return
+
+
+def _tell_unseen(report: StreamReport, rows: Unseen, check: Check) -> None:
+    """A row whose version is no number is told of at the first version that is not there: that is where it was."""
+    version = rows.version
+    if version is None:
+        version = check.version + 1 if check.missing is None else check.missing
+        report.fault(FaultKind.COLUMN, version, f"version is {shown(rows.first.version)}, where {KINDS[int]} belongs")
+    report.fault(FaultKind.UNSEEN, version, str(rows), rows.count)
 
 
 def _checkpoints(log: EventLog, report: StreamReport) -> dict[str, int]:
@@ -89,7 +110,9 @@ def _tables(log: EventLog, report: StreamReport) -> dict[str, Unseen]:
             report.fault(FaultKind.INDEX, 0, text)
         unseen = unseen_rows(log)
         for rows in nowhere(unseen, log):
-            report.fault(FaultKind.UNSEEN, rows.version, str(rows), rows.count)
+            report.fault(FaultKind.UNSEEN, rows.version or 0, str(rows), rows.count)
+        for text in odd_cells(log):
+            report.fault(FaultKind.COLUMN, 0, text)
     except StoreSchemaError as problem:
         report.fault(FaultKind.COLUMN, 0, str(problem))
         return {}

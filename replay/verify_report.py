@@ -13,6 +13,7 @@ class FaultKind(enum.Enum):
     EMPTY = "not one event is there"
     HOLE = "versions have a hole"
     TWICE = "a version is there twice"
+    ID_TWICE = "an event id is there twice"
     UNSEEN = "no reader of streams sees it"
     ORDER = "positions do not grow"
     UNDECODABLE = "cannot be decoded"

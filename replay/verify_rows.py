@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from ..eventlog.events import StoredEvent
-from ..eventlog.inspecting import missing_indexes_of, unseen_in
+from ..eventlog.inspecting import Inspectable, missing_indexes_of, odd_cells_of, unseen_in
 from ..eventlog.log import EventLog
 
 
@@ -23,15 +23,16 @@ class Unseen:
     count: int = 1
 
     @property
-    def version(self) -> int:
-        """That of the first row; 0 when it is no number."""
-        return self.first.version if type(self.first.version) is int else 0
+    def version(self) -> int | None:
+        """That of the first row; ``None`` when it is no number."""
+        return self.first.version if type(self.first.version) is int else None
 
     def __str__(self) -> str:
         stored = self.first
         row = f"the row at position {stored.position} ({stored.type!s:.80}) has version {stored.version!r:.40}"
         way = "No append writes such a row: take it out, or restore the log from a backup."
-        return f"{row} of the stream {stored.stream:.200}, where no reader of the stream sees it. {way}"
+        nameless = ", its stream_id, which stands for no name" if stored.stream.startswith("(") else ""
+        return f"{row} of the stream {stored.stream:.200}{nameless}, where no reader of the stream sees it. {way}"
 
 
 def unseen_rows(log: EventLog) -> dict[str, Unseen]:
@@ -48,6 +49,16 @@ def nowhere(unseen: Mapping[str, Unseen], log: EventLog) -> Iterator[Unseen]:
     for stream, rows in unseen.items():
         if next(iter(log.streams(stream)), None) != stream:
             yield rows
+
+
+def odd_cells(log: EventLog) -> Iterator[str]:
+    """Cells beside the events that hold what no append writes, in words; events are looked at one by one."""
+    return (cell.text for cell in odd_cells_of(log, events=False))
+
+
+def keeps_ids_apart(log: EventLog) -> bool:
+    """Whether the log itself refuses an event id that its stream has already; a bundle refuses nothing."""
+    return isinstance(log, Inspectable) and not any(index.unique and "event_id" in index.columns for index in log.missing_indexes())
 
 
 def lacking_indexes(log: EventLog) -> Iterator[str]:

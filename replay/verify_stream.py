@@ -19,7 +19,7 @@ from ..agents.run import RunState
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import StoredEvent
-from .bookkeeping import odd_columns
+from ..eventlog.odd import odd_columns
 from .orphans import uncorrelated
 from .signatures import Signatures
 from .verify_report import FaultKind, OpenIntent, StreamReport
@@ -44,11 +44,15 @@ class Check:
     version: int = -1
     position: int = 0
     first: StoredEvent | None = None
+    #: The first version that is not there though later ones are.
+    missing: int | None = None
     #: Something in the stream was written by us: what is in another format there was damaged, and is nobody else's.
     ours: bool = False
     #: Something in the stream is of a type that is known here, or its category is: a type that is not is missing in the app.
     known: bool = False
     last_at: int = 0
+    #: Event ids that were met, where the log itself does not keep them apart.
+    ids: dict[bytes, int] | None = None
     signatures: Signatures | None = None
     #: Versions in which a bundle has something redacted: of these and what follows from them nothing can be said.
     redacted: frozenset[int] = frozenset()
@@ -63,6 +67,7 @@ class Check:
             if not self._columns(stored):
                 continue
             self._place(stored)
+            self._apart(stored)
             if stored.version in self.redacted:
                 self.report.unchecked += 1
                 self.run_state = None
@@ -95,11 +100,20 @@ class Check:
             self.position = max(self.position, stored.position)  # which of the two comes first is nobody's promise
             return
         if stored.version != self.version + 1:
+            self.missing = self.version + 1 if self.missing is None else self.missing
             missing = f"{self.version + 1}" if stored.version == self.version + 2 else f"{self.version + 1} to {stored.version - 1}"
             self.report.fault(FaultKind.HOLE, stored.version, f"version {stored.version} follows {self.version}: {missing} is missing")
         if stored.position <= self.position:
             self.report.fault(FaultKind.ORDER, stored.version, f"position {stored.position} does not lie behind {self.position}, that of the version before")
         self.version, self.position = stored.version, stored.position
+
+    def _apart(self, stored: StoredEvent) -> None:
+        if self.ids is None:
+            return
+        first = self.ids.setdefault(stored.event_id, stored.position)
+        if first != stored.position:
+            text = f"event id {stored.id} is there already, at position {first}, and again at {stored.position}: no append records an event twice in a stream"
+            self.report.fault(FaultKind.ID_TWICE, stored.version, text)
 
     def _decoded(self, stored: StoredEvent) -> Any:
         if self.codec.registry.get(stored.type) is None:

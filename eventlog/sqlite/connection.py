@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ..errors import LogUnavailable
+from ..odd import as_text
 from .address import Address
-from .faults import closed, is_busy, locked, translated
+from .faults import closed, is_busy, is_no_text, locked, translated
 from .looking import STILL, WRITABLE, for_reading_only, signature, way_to_read
 from .memo import Memo
 
@@ -97,35 +98,32 @@ class Database:
             self._durable = durable
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """Every row of one reading statement."""
+        """Every row of one reading statement; text that is none comes as ``NotText``."""
         reader = self._borrow()
         try:
-            return reader.execute(sql, parameters).fetchall()
+            try:
+                return reader.execute(sql, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if not is_no_text(error):
+                    raise
+                with _as_it_is(reader):
+                    return reader.execute(sql, parameters).fetchall()
         except sqlite3.Error as error:
             raise translated(error, self.path) from error
         finally:
             self._give_back(reader)
 
     def chunk(self, sql: str, parameters: Sequence[Any], data_column: int, most_rows: int = _CHUNK_ROWS) -> tuple[list[Any], bool]:
-        """The first rows of a reading statement, bounded in number and bytes, and whether those were all of them."""
+        """The first rows of a reading statement, bounded in number and bytes, and whether those were all of them; text as in ``rows``."""
         reader = self._borrow()
         try:
-            cursor = reader.execute(sql, parameters)
-            rows: list[Any] = []
-            left = _CHUNK_BYTES
-            size = min(_BLOCK, most_rows)
-            while left > 0 and len(rows) < most_rows:
-                block = cursor.fetchmany(size)
-                rows += block
-                if len(block) < size:
-                    return rows, True
-                try:
-                    for row in block:
-                        left -= len(row[data_column])
-                except TypeError:  # a number where bytes belong: whoever looks at the row says so
-                    left -= _LEAST_BYTES * len(block)
-            cursor.close()
-            return rows, False
+            try:
+                return _first(reader.execute(sql, parameters), data_column, most_rows)
+            except sqlite3.OperationalError as error:
+                if not is_no_text(error):
+                    raise
+                with _as_it_is(reader):
+                    return _first(reader.execute(sql, parameters), data_column, most_rows)
         except sqlite3.Error as error:
             raise translated(error, self.path) from error
         finally:
@@ -232,6 +230,34 @@ class Database:
             connection.close()
             raise
         return connection
+
+
+def _first(cursor: sqlite3.Cursor, data_column: int, most_rows: int) -> tuple[list[Any], bool]:
+    rows: list[Any] = []
+    left = _CHUNK_BYTES
+    size = min(_BLOCK, most_rows)
+    while left > 0 and len(rows) < most_rows:
+        block = cursor.fetchmany(size)
+        rows += block
+        if len(block) < size:
+            return rows, True
+        try:
+            for row in block:
+                left -= len(row[data_column])
+        except TypeError:  # a number where bytes belong: whoever looks at the row says so
+            left -= _LEAST_BYTES * len(block)
+    cursor.close()
+    return rows, False
+
+
+@contextmanager
+def _as_it_is(reader: sqlite3.Connection) -> Iterator[None]:
+    """Read text that is none as what it is. Only when the driver has refused to: it calls this for every text, and its own way is quick."""
+    reader.text_factory = as_text
+    try:
+        yield
+    finally:
+        reader.text_factory = str
 
 
 def connect(address: Address, *, timeout: float, way: str = WRITABLE) -> sqlite3.Connection:

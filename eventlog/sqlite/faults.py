@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import LogError, LogUnavailable, StoreSchemaError, TerminalError
+from ..odd import shown
 
 _NOT_OURS: Final = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -22,6 +23,11 @@ def primary_code(error: sqlite3.Error) -> int:
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection stood in the way, so that waiting may help."""
     return primary_code(error) in _BUSY
+
+
+def is_no_text(error: sqlite3.Error) -> bool:
+    """Whether a column holds text that is not UTF-8."""
+    return "Could not decode to UTF-8" in str(error)
 
 
 def locked(path: Path, seconds: float) -> LogUnavailable:
@@ -40,7 +46,7 @@ def closed(path: Path) -> LogUnavailable:
 def misplaced(path: Path, table: str, row: str, column: str, value: object, expected: str) -> StoreSchemaError:
     """A cell holds what no release has ever written there: somebody edited the file."""
     return StoreSchemaError(
-        f"{path} was edited by hand: table {table}, {row}: {column} is {value!r:.80}, where {expected} belongs. "
+        f"{path} was edited by hand: table {table}, {row}: {column} is {shown(value)}, where {expected} belongs. "
         "Put the right value back, or restore the file from a backup."
     )
 
@@ -54,7 +60,7 @@ def translated(error: sqlite3.Error, path: Path) -> LogError:
         return StoreSchemaError(
             f"{path} is not an SQLite database, or is damaged: {error}. Name another file, or look at it with: sqlite3 {path} 'PRAGMA integrity_check'"
         )
-    if "Could not decode to UTF-8" in str(error):
+    if is_no_text(error):
         return StoreSchemaError(f"{path} holds text that is no text: {error}. It was edited by hand or is damaged; restore it from a backup.")
     if "no such table" in str(error) or "no such column" in str(error):
         return StoreSchemaError(f"{path} lacks a part of its own: {error}. Restore it from a backup, or make a new log with: eventlog init")

@@ -32,7 +32,8 @@ class SqliteSnapshots:
             names = wanted[begin : begin + _NAMES_AT_ONCE]
             sql = statement("find_snapshots").replace(":names", marks(len(names)))
             for stream, version, fingerprint, data in self._database.rows(sql, names):
-                found[stream] = Snapshot(version, fingerprint, data)
+                if type(version) is int and type(fingerprint) is str and type(data) is bytes:  # what is none is ignored like any other (S-8.2)
+                    found[stream] = Snapshot(version, fingerprint, data)
         return found
 
     def delete(self, stream: str | None = None) -> int:

@@ -60,15 +60,15 @@ class Reader(reading.Reader):
         return islice(self._all(sql, max(after, 0), end, [*wanted_types, *wanted_categories], limit), limit)
 
     def head(self, stream: str) -> int:
-        if not is_storable(stream):
-            return EMPTY
-        found = self._database.rows(for_rows("find_streams", 1, 1), (stream,))
-        if not found:
-            return EMPTY
-        head = found[0][2]
+        head = self._last_version(stream)
         if type(head) is not int:
             raise misplaced(self._database.path, "events", f"the last event of stream {stream!r:.200}", "version", head, "an integer")
         return head
+
+    def _last_version(self, stream: str) -> Any:
+        """What the log has as the last version; no number where a hand has put something else."""
+        found = self._database.rows(for_rows("find_streams", 1, 1), (stream,)) if is_storable(stream) else ()
+        return found[0][2] if found else EMPTY
 
     def last_position(self) -> int:
         return int(self._database.rows("SELECT coalesce(max(position), 0) FROM events")[0][0])
@@ -109,7 +109,8 @@ class Reader(reading.Reader):
         if done:
             return iter((rows,) if rows else ())
         if high == NO_END and not shape.backwards:
-            high = self.head(stream)
+            last = self._last_version(stream)
+            high = last if type(last) is int else NO_END
         return self._rest(shape, fixed, low, high, rows)
 
     def _rest(self, shape: Shape, fixed: tuple[Any, ...], low: int, high: int, rows: list[Any]) -> Iterator[list[Any]]:
@@ -134,5 +135,10 @@ class Reader(reading.Reader):
             after = edge if done else rows[-1][0]
 
     def _names(self, prefix: str, last: str | None) -> list[str]:
-        begin = prefix if last is None else next_text(last)
-        return [name for (name,) in self._database.rows(statement("list_streams"), (begin, behind(prefix), NAMES_AT_ONCE))]
+        begin, most = prefix if last is None else next_text(last), NAMES_AT_ONCE
+        found = [name for (name,) in self._database.rows(statement("list_streams"), (begin, behind(prefix), most))]
+        while len(names := [name for name in found if type(name) is str]) < len(found) == most:
+            # Text that is none cannot be gone on from. Such names are no streams for those who read; ``odd`` tells of them.
+            most *= 4
+            found = [name for (name,) in self._database.rows(statement("list_streams"), (begin, behind(prefix), most))]
+        return names

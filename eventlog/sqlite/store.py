@@ -9,6 +9,7 @@ from .append import Appender
 from .connection import Database
 from .indexes import missing
 from .keeping import SqliteCheckpoints, SqliteSnapshots
+from .odd import odd_cells
 from .reading import Reader
 from .schedule import SqliteSchedule
 from .statements import statement
@@ -23,7 +24,7 @@ class SqliteLog(ComposedLog):
 
     def __init__(self, url: str, clock: Clock, database: Database) -> None:
         signal = Signal()
-        inspector = Inspector(database.rows, statement, lambda: missing(database.rows))
+        inspector = Inspector(database.rows, statement, lambda: missing(database.rows), lambda events: odd_cells(database.rows, database.path, events=events))
         super().__init__(url, clock, Reader(database), Appender(database, clock, signal), signal, inspector)
         self.snapshots = SqliteSnapshots(database)
         self.checkpoints = SqliteCheckpoints(database)

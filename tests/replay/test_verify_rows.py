@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from intentlog.eventlog.events import NewEvent
+from intentlog.eventlog.versions import ANY
 from intentlog.replay.chaining import chain_of_unseen
 from intentlog.replay.verify import FaultKind, StreamReport, verify_all
 from tests.cli.conftest import call
@@ -126,3 +128,25 @@ def test_a_version_that_is_there_twice_is_no_hole_and_stands_in_the_indexs_way(k
     assert (3, True) == (refused.exit_code, f"version 4 of {STREAM} at positions" in refused.stderr), refused.output
     shared_store.edit(shared_url, "DELETE FROM events WHERE event_id = ?", OTHER)
     assert (0, 0) == (call("init", "--log", shared_url).exit_code, call("verify", "--log", shared_url).exit_code)
+
+
+def test_an_event_id_that_is_there_twice_is_a_fault_of_the_second_and_stands_in_the_indexs_way(kept, shared_store, shared_url):
+    shared_store.edit(shared_url, DROPPED[shared_store.name][1])
+    taken = next(kept.log.read(STREAM, after=2, limit=1))
+    shared_store.edit(shared_url, "UPDATE events SET event_id = ? WHERE version IN (5, 7)", taken.event_id)
+    report = by_stream(kept)[STREAM]
+    fault = report.faults[FaultKind.ID_TWICE]
+    assert (5, 2, False) == (fault.version, fault.count, FaultKind.TWICE in report.faults)
+    assert f"event id {taken.id} is there already, at position {taken.position}, and again at" in fault.text
+    refused = call("init", "--log", shared_url)
+    shared_store.edit(shared_url, "DELETE FROM events WHERE version IN (5, 7)")
+    assert 0 == call("init", "--log", shared_url).exit_code
+    assert (3, True) == (refused.exit_code, f"event {taken.event_id.hex()} of {STREAM} at positions" in refused.stderr), refused.output
+
+
+def test_the_same_event_id_in_two_streams_is_no_fault(kept, shared_store, shared_url):
+    shared_store.edit(shared_url, DROPPED[shared_store.name][1])
+    first = next(kept.log.read(STREAM, limit=1))
+    kept.log.append("notes-1", [NewEvent(first.event_id, "note", 1, b"\x80")], ANY)
+    assert {""} == {stream for stream, report in by_stream(kept).items() if not report.sound}
+    assert 0 == call("init", "--log", shared_url).exit_code

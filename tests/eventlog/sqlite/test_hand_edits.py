@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from intentlog.eventlog.errors import StoreSchemaError
+from intentlog.eventlog.codec import Codec
+from intentlog.eventlog.errors import StoreSchemaError, UnknownEventType
 from intentlog.eventlog.events import NewEvent
-from intentlog.eventlog.log import EventLog, Wake
+from intentlog.eventlog.inspecting import odd_cells_of
+from intentlog.eventlog.log import EventLog, ParkedEvent, Wake
+from intentlog.eventlog.odd import NotText
 from intentlog.eventlog.opening import open_log
+from intentlog.eventlog.registry import EventRegistry
 from intentlog.eventlog.sqlite.schema import TABLES
+from intentlog.eventlog.testing.maker import event, request
 from intentlog.eventlog.versions import ANY
 
 
@@ -49,7 +54,6 @@ def test_a_dropped_table_is_named_when_the_log_is_opened(tmp_path: Path, table: 
         ("UPDATE checkpoints SET position = 'x'", lambda log: log.checkpoints.all(), "table checkpoints.*effector.*position is 'x'"),
         ("UPDATE checkpoints SET position = x'00'", lambda log: log.views.read("effector"), "table checkpoints.*effector.*position is b"),
         ("UPDATE events SET version = 'x'", lambda log: log.head("a-1"), "table events.*a-1.*version is 'x'"),
-        ("UPDATE events SET type = CAST(x'ff' AS TEXT)", lambda log: list(log.read("a-1")), "no text"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_named(tmp_path: Path, sql: str, ask: Callable[[EventLog], object], words: str) -> None:
@@ -65,3 +69,43 @@ def test_a_row_without_bytes_can_still_be_read(tmp_path: Path) -> None:
     with closing(open_log(url)) as log:
         found: list[object] = [event.data for event in log.read("a-1")]
         assert [7] == found
+
+
+def test_text_that_is_none_is_read_as_what_it_is_beside_everything_else(tmp_path: Path) -> None:
+    url = made(tmp_path / "t.db")
+    with closing(open_log(url)) as log:
+        log.append("a-1", [event()], ANY)
+        whole = list(log.read("a-1"))
+        assert len(whole) > 1
+        edited(tmp_path / "t.db", "UPDATE events SET type = CAST(x'61ff' AS TEXT) WHERE version = 0")
+        for found in (list(log.read("a-1")), list(log.read_all())):
+            assert [whole[0]._replace(type=NotText(b"a\xff")), *whole[1:]] == found
+        rows = next(iter(log.rows("a-1")))
+        assert [NotText(b"a\xff"), whole[1].type] == [row[1] for row in rows[:2]]
+        with pytest.raises(UnknownEventType, match=r"a-1 version 0.*text that is not UTF-8 .x'61ff'"):
+            Codec(EventRegistry()).decode_stored(found[0])
+        assert whole[1:] == list(log.read("a-1", after=0))
+
+
+def test_a_stream_whose_name_is_no_text_hides_no_other_however_many_there_are(tmp_path: Path) -> None:
+    url = made(tmp_path / "t.db")
+    with closing(open_log(url)) as log:
+        names = [f"b-{number:04}" for number in range(1_500)]
+        log.append_batch([request(name, event()) for name in names])
+        assert ["a-1", *names] == list(log.streams())
+        edited(tmp_path / "t.db", "UPDATE streams SET name = CAST(x'622d30303031ff' AS TEXT) WHERE name = 'b-0777'")
+        assert ["a-1", *(name for name in names if name != "b-0777")] == list(log.streams())
+        (odd,) = odd_cells_of(log)
+        assert ("streams", "name") == (odd.table, odd.column)
+
+
+def test_a_log_that_nobody_edited_has_no_odd_cell_whatever_its_text(tmp_path: Path) -> None:
+    url = made(tmp_path / "t.db")
+    with closing(open_log(url)) as log:
+        log.append("a-🙂", [event(type="größe")], ANY)
+        log.checkpoints.save("größe", 1)
+        with log.views.transaction("ä") as view:
+            view.put("ö", b"")
+            view.checkpoint(1)
+            view.park(ParkedEvent("ä", 1, "a-🙂", 0, "ü", 5))
+        assert [] == list(odd_cells_of(log))
