@@ -226,7 +226,7 @@ def test_a_tail_tells_of_an_edited_event_and_goes_on(whole):
 
 def test_what_nobody_expected_and_no_edited_row_explains_is_told_as_it_is(whole, monkeypatch):
     edited(whole, "events", "data", "data")
-    monkeypatch.setattr("intentlog.replay.searching.search", lambda *found, **wanted: [].surprise)
+    monkeypatch.setattr("intentlog.replay.searching.search", lambda *found, **wanted: object().surprise)  # type: ignore[attr-defined]
     done = call("search", "o-1")
     assert (3, True) == (done.exit_code, "unexpected AttributeError" in done.stderr), done.output
     edited(whole, "events", "data", "5")

@@ -14,6 +14,7 @@ from intentlog.eventlog import open_log
 from intentlog.eventlog.errors import LogError, LogUnavailable, TerminalError
 from intentlog.eventlog.log import Appended, Duplicate
 from intentlog.eventlog.postgres.address import parse_address
+from intentlog.eventlog.postgres.connection import Database
 from intentlog.eventlog.postgres.faults import translated, unreachable
 from intentlog.eventlog.testing.maker import event, events, patiently
 from intentlog.eventlog.versions import ANY
@@ -138,8 +139,9 @@ def test_only_who_reads_gives_up_a_lock(postgres_url):
     opened(postgres_url).close()
     told = {}
     for read_only in (True, False):
-        with contextlib.closing(open_log(postgres_url, create=False, read_only=read_only)) as log:
-            told[read_only] = log._database.rows("SHOW lock_timeout")[0][0]
+        database = Database(parse_address(postgres_url), read_only=read_only)
+        with contextlib.closing(database):
+            told[read_only] = database.rows("SHOW lock_timeout")[0][0]
     assert {True: "10s", False: "0"} == told
 
 
