@@ -16,6 +16,7 @@ from ..agents.intents import input_event_id
 from ..eventlog.console import MOST
 from ..eventlog.errors import LogError
 from ..eventlog.events import StoredEvent
+from ..eventlog.inspecting import odd_cells_of
 from ..eventlog.log import EventLog
 from .errors import NoSuchId
 from .fold import At, version_at
@@ -44,13 +45,20 @@ def find_event(log: EventLog, wanted: str) -> StoredEvent:
     except ValueError:
         if _SHORT.fullmatch(text):
             return _only(log, text, list(_intents(log, text)))
-        raise NoSuchId(f"{log.url} has no input {wanted!r:.120}. {_WAYS}") from None
+        raise _nowhere(log, f"no input {wanted!r:.120}") from None
     if given.version == 5 and (intents := list(_intents(log, str(given)))):
         return intents[0]
     return event_with_id(log, given.bytes)
 
 
 _WAYS: Final = "An id is an input's, an intent's (its beginning will do), an event's or a correlation's; a place is @POSITION or STREAM@VERSION."
+
+
+def _nowhere(log: EventLog, what: str) -> NoSuchId:
+    """That the log has not ``what``; and which row a hand has edited, for it may have stood there."""
+    odd = next(odd_cells_of(log), None)
+    edited = f"It may have stood in a row that is not as it was: {odd.text} " if odd is not None else ""
+    return NoSuchId(f"{log.url} has {what}. {edited}{_WAYS}")
 
 
 def event_with_id(log: EventLog, event_id: bytes, stream: str = "") -> StoredEvent:
@@ -65,7 +73,7 @@ def event_with_id(log: EventLog, event_id: bytes, stream: str = "") -> StoredEve
                 correlated = event
     if correlated is not None:
         return correlated
-    raise NoSuchId(f"{log.url} has no event {uuid.UUID(bytes=event_id)}, and none that is correlated with it. {_WAYS}")
+    raise _nowhere(log, f"no event {uuid.UUID(bytes=event_id)}, and none that is correlated with it")
 
 
 def _at(log: EventLog, stream: str, number: int) -> StoredEvent | None:
@@ -91,7 +99,7 @@ def _only(log: EventLog, text: str, found: list[StoredEvent]) -> StoredEvent:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise NoSuchId(f"{log.url} has no input {text!r} and no intent whose id begins with it. {_WAYS}")
+        raise _nowhere(log, f"no input {text!r} and no intent whose id begins with it")
     places = ", ".join(f"{event.stream}@{event.version}" for event in found[:_MOST])
     raise NoSuchId(f"{text!r} begins the ids of {len(found)} intents: {places}{' …' if len(found) > _MOST else ''}. Name more of the id, or the place.")
 

@@ -55,7 +55,7 @@ RIGHT = {
 }
 ROW = {
     "streams": f"name = '{STREAM}'",
-    "events": f"version = {VERSION} AND stream_id = (SELECT id FROM streams WHERE name = '{STREAM}')",
+    "events": f"version = {{version}} AND stream_id = (SELECT id FROM streams WHERE name = '{STREAM}')",
     "schedule": f"queue = '{TURNS}' AND name = '{STREAM}'",
     "snapshots": f"stream = '{STREAM}'",
     "checkpoints": "name = 'mine'",
@@ -114,26 +114,24 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def edited(folder: Path, table: str, column: str, value: str) -> str:
-    """Put ``value`` into one row of a fresh copy; what type the cell has then, empty when SQLite refuses it or nothing is wrong with it."""
+def edited(folder: Path, table: str, column: str, value: str, *, version: int = VERSION) -> str:
+    """Put ``value`` into one row of a fresh copy; the wrong type that the cell has then, empty when SQLite refuses it or it is a right one."""
     for each in folder.glob("eventlog.db*"):
         each.unlink()
     shutil.copy(folder / "whole.db", folder / "eventlog.db")
     (folder / "case.bundle").unlink(missing_ok=True)
+    where = ROW[table].format(version=version)
     with closing(sqlite3.connect(folder / "eventlog.db", isolation_level=None)) as file:
         try:
-            (rowid,) = file.execute(f"SELECT {KEY.get(table, 'rowid')} FROM {table} WHERE {ROW[table]}").fetchone()
-            file.execute(f"UPDATE {table} SET {column} = {value} WHERE {ROW[table]}")
+            assert 1 == file.execute(f"UPDATE {table} SET {column} = {value} WHERE {where}").rowcount
         except sqlite3.IntegrityError:
             return ""
-        assert 1 == file.execute("SELECT changes()").fetchone()[0], rowid
         kinds = {kind for (kind,) in file.execute(f"SELECT typeof({column}) FROM {table}")} - RIGHT[table][column]
         if value == BROKEN:
             return "broken"
         return kinds.pop() if kinds else ""
 
 
-KEY = {"schedule": "name", "checkpoints": "name"}
 CELLS = [(table, column) for table, columns in RIGHT.items() for column in columns]
 
 
@@ -232,3 +230,14 @@ def test_what_nobody_expected_and_no_edited_row_explains_is_told_as_it_is(whole,
     edited(whole, "events", "data", "5")
     done = call("search", "o-1")
     assert (3, True) == (done.exit_code, f"table events, {STREAM} version {VERSION} at position" in done.stderr), done.output
+
+
+@pytest.mark.parametrize(("column", "value"), [("event_id", "'gone'"), ("type", "x'00'"), ("event_id", "5")])
+def test_an_input_that_is_not_found_may_have_stood_in_an_edited_row(whole, column, value):
+    edited(whole, "events", column, value, version=0)
+    done = call("trace", "order-o-1")
+    assert 3 == done.exit_code
+    assert (
+        f"has no input 'order-o-1'. It may have stood in a row that is not as it was: eventlog.db was edited by hand: table events, {STREAM} version 0"
+        in done.stderr
+    )
