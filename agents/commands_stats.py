@@ -22,7 +22,7 @@ _COLUMNS: Final = ("agent", "streams", "events", "open", "suspended", "parked", 
 @click.option("--warn-history", metavar="N", type=click.IntRange(1, MOST), help="Mark activations with so many events.  [default: 10000]")
 @click.option("--events", "reads", is_flag=True, help="Read every event: types, bytes, model calls and their cost, what is waited for.")
 @click.option("--since", metavar="WHEN", help="Events since then (36h, 7d, 2026-01-31T09:14, @POSITION); as with --events.")
-@click.option("--until", metavar="WHEN", help="Events until then; as with --events.")
+@click.option("--until", metavar="WHEN", help="Events until then, that second or day included; as with --events.")
 @log_option
 @json_option
 def stats(prefix: str, warn_history: int | None, reads: bool, since: str | None, until: str | None, url: str, as_json: bool) -> None:
@@ -54,7 +54,7 @@ def _range(log: Any, since: str | None, until: str | None) -> dict[str, Any]:
     from ..eventlog.since import parse_moment, position_before
 
     begin, first = parse_moment(since, log.clock()) if since is not None else (0, 0)
-    end, last = parse_moment(until, log.clock()) if until is not None else (0, 0)
+    end, last = parse_moment(until, log.clock(), ends=True) if until is not None else (0, 0)
     after = max(first - 1, 0) if first else position_before(log, begin) if begin else 0
     return {"after": after, "upto": last or None, "moment": begin, "until": end or None}
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Final
 
 import click
 
-from .clock import SECOND, Micros, from_datetime
+from .clock import SECOND, Micros, span_of
 from .console import MOST
 from .log import EventLog
 
@@ -18,10 +17,12 @@ SLACK: Final = _DAY
 """Clocks of several writers disagree; by more than a day they do not."""
 
 
-def parse_moment(text: str, now: Micros) -> tuple[Micros, int]:
+def parse_moment(text: str, now: Micros, *, ends: bool = False) -> tuple[Micros, int]:
     """``(moment, position)`` of ``@1234`` (a position), ``36h`` (so long ago: s, m, h, d, w) or an ISO 8601 moment, UTC unless it says otherwise.
 
-    One of the two is 0. Raises a usage error for what is none of them.
+    One of the two is 0. A moment written without all of its digits begins with its first microsecond, and with ``ends``
+    it ends with its last: ``--until 21:41:27`` has what was recorded within that second. Raises a usage error for what is
+    none of them.
 
     >>> parse_moment("@1234", 0), parse_moment("2m", 130_000_000)
     ((0, 1234), (10000000, 0))
@@ -32,12 +33,11 @@ def parse_moment(text: str, now: Micros) -> tuple[Micros, int]:
     if ago := re.fullmatch(r"([0-9]{1,9})([smhdw])", said):
         return now - int(ago[1]) * _UNITS[ago[2]], 0
     try:
-        moment = datetime.fromisoformat(said)
+        return span_of(said)[ends], 0
     except ValueError:
         raise click.UsageError(
             f"{text!r:.80} is no place in a log: give a moment (2026-01-31T09:14:02), how long ago (36h, 7d) or a position (@1234)."
         ) from None
-    return from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC)), 0
 
 
 def position_before(log: EventLog, moment: Micros) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..eventlog.console import MOST, OK, app_option, json_option, stream_argument
 from ..eventlog.printing import moment, one_line, print_json, say, styled, width
-from .cli_options import optional_app
+from .cli_options import at_option, optional_app
 from .sources import reading_source, source_option
 
 if TYPE_CHECKING:
@@ -72,23 +72,26 @@ def _tell(stream: str, lines: Iterable[Line]) -> None:
 
 @click.command()
 @stream_argument
-@click.option("--at", "at", metavar="VERSION|@POSITION|TIME", help="As of then: 17, @1234, 2026-01-31T09:14:02.  [default: now]")
+@at_option()
 @source_option
 @app_option
 @json_option
-def state(stream: str, at: str | None, url: str, app: str | None, as_json: bool) -> int:
+def state(stream: str, at: Any, url: str, app: str | None, as_json: bool) -> int:
     """Fold STREAM to any version and print its state.
 
     What is printed is what the agent's code would see: the aggregate under `state`, the runtime's own part under `run`.
+
+    \b
+    eventlog state accounts-acct-42 --at 9 --app refunds:app
+    eventlog state accounts-acct-42 --at 2026-01-31T09:14:02.113 --app refunds:app
     """
     from ..agents.loading import load_app
-    from .fold import parse_at, state_as_tree, state_at
+    from .fold import state_as_tree, state_at
     from .reports import tree_lines
 
     known = load_app(app)
-    place = parse_at(at) if at is not None else None
     with reading_source(url) as log:
-        tree = state_as_tree(state_at(log, known, stream, place))
+        tree = state_as_tree(state_at(log, known, stream, at))
     if as_json:
         print_json(tree)
         return OK

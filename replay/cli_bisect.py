@@ -15,7 +15,7 @@ from .sources import reading_source, source_option
 @click.command()
 @stream_argument
 @click.argument("condition", metavar="[EXPR]", required=False, callback=expression)
-@at_option
+@at_option()
 @click.option("--trust", is_flag=True, help="EXPR is known to change only once: look at a few states instead of all.")
 @click.option("--minimize", is_flag=True, help="Find a smallest part of the inputs that still shows it.")
 @click.option("--over", type=(click.Choice(["code"]), str), metavar="code REV1..REV2", help="Search the commits of the app's repository instead.")

@@ -11,6 +11,7 @@ import click
 
 from ..eventlog.console import FOUND, OK, CouldNot, app_option, json_option, stream_argument, writing
 from ..eventlog.printing import note, one_line, print_json, say, styled, width
+from .cli_options import at_option
 from .sources import bundle_path, reading_source, source_option
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     "  eventlog fork accounts-acct-42 --at 11 --live --app refunds:app"
 )
 @stream_argument
-@click.option("--at", "at", metavar="VERSION|@POSITION|TIME", help="Copy everything up to there.  [default: everything]")
+@at_option("Copy everything up to there")
 @click.option("--edit", "edits", nargs=2, multiple=True, type=(click.IntRange(0), str), metavar="EVENT FIELD=VALUE", help="Tell the code something else.")
 @click.option("--drop", "drops", multiple=True, type=click.IntRange(0), metavar="EVENT", help="Leave out what it was told.")
 @click.option("--insert", "inserts", multiple=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Events as JSON to put in.")
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 @app_option
 @json_option
 def fork(
-    stream: str, at: str | None, to: str | None, dry_run: bool, live: bool, yes: bool, by: str | None, url: str, app: str | None, as_json: bool, **changes: Any
+    stream: str, at: Any, to: str | None, dry_run: bool, live: bool, yes: bool, by: str | None, url: str, app: str | None, as_json: bool, **changes: Any
 ) -> int:
     """Copy STREAM, change what it was told, and see how the code goes on.
 
@@ -48,7 +49,6 @@ def fork(
     real: under a new name, with intents of its own, and with approvals asked again. Exits with 1 when the fork differs.
     """
     from ..agents.loading import load_app
-    from .fold import parse_at
     from .forking.differences import fork_lines, fork_tree
     from .forking.going_on import what_if
     from .forking.writing import check_live
@@ -58,7 +58,7 @@ def fork(
     if live and dry_run:
         raise click.UsageError("--live writes, --dry-run does not: give one of them.", click.get_current_context())
     with reading_source(url) as log:
-        made = what_if(log, known, stream, parse_at(at) if at is not None else None, edits, approvals=not live)
+        made = what_if(log, known, stream, at, edits, approvals=not live)
         tree = fork_tree(log, known, made)
         if not as_json:
             say(styled(f"{one_line(stream)} forked at version {made.upto}", bold=True) + (f": {one_line(str(made.edits))}" if made.edits.as_texts() else ""))
@@ -73,10 +73,14 @@ def fork(
 
 
 def _edits(edits: tuple[tuple[int, str], ...], drops: tuple[int, ...], inserts: tuple[str, ...]) -> Edits:
+    from .errors import ForkRefused
     from .forking.edits import Edits, parse_edit, parse_inserts
 
     texts = [Path(each).read_text("utf-8") for each in inserts]
-    return Edits(tuple(parse_edit(version, text) for version, text in edits), drops, tuple(each for text in texts for each in parse_inserts(text)))
+    try:
+        return Edits(tuple(parse_edit(version, text) for version, text in edits), drops, tuple(each for text in texts for each in parse_inserts(text)))
+    except ForkRefused as problem:
+        raise click.UsageError(str(problem), click.get_current_context()) from None
 
 
 def _ask(made: WhatIf, yes: bool) -> None:

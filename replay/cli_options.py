@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from .paths import Path
 
 F = TypeVar("F", bound=Callable[..., Any])
-NOW = ("now", "head", "end")
-"""Words for the end of a stream."""
-
 _WIDEST = 200
 
 
@@ -54,7 +51,7 @@ def place(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     from .errors import NoSuchVersion
     from .fold import parse_at
 
-    if value is None or value.strip().lower() in NOW:
+    if value is None:
         return None
     try:
         return parse_at(value)
@@ -67,10 +64,10 @@ def place_argument(name: str, metavar: str) -> Callable[[F], F]:
     return click.argument(name, metavar=metavar, callback=place)
 
 
-def at_option(command: F) -> F:
-    """``--at VERSION|@POSITION|TIME`` as the parameter ``at``."""
-    text = "As of then: 17, @1234, 2026-01-31T09:14:02.  [default: now]"
-    return click.option("--at", "at", metavar="VERSION|@POSITION|TIME", callback=place, help=text)(command)
+def at_option(text: str = "As of then") -> Callable[[F], F]:
+    """``--at VERSION|@POSITION|TIME`` as the parameter ``at``; ``text`` says what for."""
+    said = f"{text}: 17, @1234, now, or the end of a time: 2026-01-31T09:14:02.  [default: now]"
+    return click.option("--at", "at", metavar="VERSION|@POSITION|TIME", callback=place, help=said)
 
 
 def path(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:

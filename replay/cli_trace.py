@@ -100,7 +100,7 @@ def _tree_line(each: Traced, drawn: str, asked: bool) -> str:
 @click.option("--key", "keys", metavar="PATTERN", multiple=True, help="Of this key, with * and ?; any of them, if given again.")
 @click.option("--category", "categories", metavar="AGENT", multiple=True, help="Of this agent; may be given again.")
 @click.option("--since", metavar="WHEN", help="Recorded since then: 36h, 7d, 2026-01-31T09:14, @POSITION.")
-@click.option("--until", metavar="WHEN", help="Recorded until then.")
+@click.option("--until", metavar="WHEN", help="Recorded until then, that second or day included.")
 @click.option("--limit", metavar="N", type=click.IntRange(1, MOST), default=100, show_default=True, help="End with the N-th that is found.")
 @source_option
 @app_option
@@ -172,7 +172,7 @@ def _search(
     from .searching import Search
 
     begin, position = parse_moment(since, log.clock()) if since else (0, 0)
-    end, last = parse_moment(until, log.clock()) if until else (0, 0)
+    end, last = parse_moment(until, log.clock(), ends=True) if until else (0, 0)
     after = position - 1 if position else position_before(log, begin) if begin else 0
     return Search(text, types, categories, keys, fields, max(after, 0), last or None, begin, end or None)
 

@@ -15,7 +15,7 @@ from .sources import reading_source, source_option
 @click.command()
 @stream_argument
 @path_argument(required=True)
-@at_option
+@at_option()
 @click.option("--most", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Tell of the last N changes.")
 @source_option
 @app_option

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from ..agents.app import App
 from ..agents.streams import Folder, StreamState
-from ..eventlog.clock import Micros, from_datetime, to_datetime
+from ..eventlog.clock import Micros, span_of, to_datetime
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from .errors import EmptyStream, NoSuchStream, NoSuchVersion, UnknownAgent
 
-_LOOKED_AT = 20_000
+NOW: Final = ("now", "head", "end")
+"""Words for the end of a stream."""
+
+_LOOKED_AT: Final = 20_000
 
 
 @attrs.frozen
@@ -31,24 +33,28 @@ class At:
     moment: Micros | None = None
 
 
-def parse_at(text: str) -> At:
-    """``17`` is a version, ``@1234`` a position, anything else an ISO 8601 moment (UTC unless it says otherwise).
+def parse_at(text: str) -> At | None:
+    """``17`` is a version, ``@1234`` a position, ``now`` the head (``None``), anything else an ISO 8601 moment (UTC unless it says otherwise).
 
-    Raises ``NoSuchVersion`` for what is none of them.
+    A moment means its end: whoever gives a time as it is printed, to the millisecond, means what was recorded within it,
+    too. Raises ``NoSuchVersion`` for what is none of them.
 
-    >>> parse_at("17"), parse_at("@1234")
-    (At(version=17, position=None, moment=None), At(version=None, position=1234, moment=None))
+    >>> parse_at("17"), parse_at("@1234"), parse_at("1970-01-01T00:00:01.500"), parse_at("now")
+    (At(version=17, position=None, moment=None), At(version=None, position=1234, moment=None), At(version=None, position=None, moment=1500999), None)
     """
     stripped = text.strip()
+    if stripped.lower() in NOW:
+        return None
     if re.fullmatch(r"[0-9]+", stripped):
         return At(version=int(stripped))
     if re.fullmatch(r"@[0-9]+", stripped):
         return At(position=int(stripped[1:]))
     try:
-        moment = datetime.fromisoformat(stripped)
+        return At(moment=span_of(stripped)[1])
     except ValueError:
-        raise NoSuchVersion(f"{text!r:.80} is no place in a stream: give a version (17), a position (@1234) or a moment (2026-01-31T09:14:02.113)") from None
-    return At(moment=from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))
+        raise NoSuchVersion(
+            f"{text!r:.80} is no place in a stream: give a version (17), a position (@1234), a moment (2026-01-31T09:14:02.113) or now"
+        ) from None
 
 
 def folder_for(app: App, stream: str) -> Folder:

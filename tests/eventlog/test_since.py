@@ -31,6 +31,11 @@ def test_a_moment_a_length_and_a_position_are_read(text, expected):
     assert expected == parse_moment(text, NOW)
 
 
+def test_an_end_is_the_last_microsecond_of_what_is_written():
+    found = [parse_moment(text, NOW, ends=True) for text in ("1970-01-01T00:00:01", "1970-01-01T00:00:01.250", "1970-01-01", "90s", "@17")]
+    assert [(2 * SECOND - 1, 0), (SECOND + 250_999, 0), (86_400 * SECOND - 1, 0), (NOW - 90 * SECOND, 0), (0, 17)] == found
+
+
 @pytest.mark.parametrize("text", ["", "yesterday", "7", "7x", "-3h", "@", "@x", f"@{2**63}"])
 def test_anything_else_is_refused_with_the_ways(text):
     with pytest.raises(click.UsageError, match="36h"):

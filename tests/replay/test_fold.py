@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intentlog.agents.streams import Folder
+from intentlog.eventlog.clock import span_of, to_datetime
 from intentlog.replay import At, NoSuchStream, NoSuchVersion, UnknownAgent, parse_at, state_as_tree, state_at
 from tests.replay.test_replays import many
 from tests.replay.world import START, STREAM, RefundAsked, World, app_of, paying
@@ -55,10 +54,39 @@ def test_a_moment_means_everything_recorded_until_then(told):
 
 def test_places_are_versions_positions_and_moments():
     assert (At(version=17), At(position=1234)) == (parse_at("17"), parse_at(" @1234"))
-    moment = int(datetime(2025, 11, 29, 9, 14, tzinfo=UTC).timestamp()) * 1_000_000
-    assert At(moment=moment) == parse_at("2025-11-29T09:14") == parse_at("2025-11-29 10:14+01:00")
+    assert (None, None, None) == (parse_at("now"), parse_at("HEAD"), parse_at(" end "))
     with pytest.raises(NoSuchVersion, match=r"'soon' is no place in a stream: give a version \(17\)"):
         parse_at("soon")
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("2025-11-29T09:14", 60_000_000),
+        ("2025-11-29 10:14+01:00", 60_000_000),
+        ("20251129T091400Z", 1_000_000),
+        ("2025-11-29T09:14:00.5", 600_000),
+        ("2025-11-29T09:14:00.500+00:00", 501_000),
+        ("2025-11-29T09:14:00.500000", 500_001),
+        ("2025-11-29T09:14:00.5000001", 500_001),
+        ("2025-11-29T09", 46 * 60_000_000),
+        ("2025-11-29", (24 * 60 - 554) * 60_000_000),
+        ("2025-W48-6", (24 * 60 - 554) * 60_000_000),
+        ("2025-W48", (48 * 60 - 554) * 60_000_000),
+    ],
+)
+def test_a_moment_means_the_end_of_what_is_written(text, after):
+    """``after``: µs from 09:14 on to the first one that is not meant."""
+    assert At(moment=START + after - 1) == parse_at(text)
+
+
+@given(micros=st.integers(START, START + 10**12), digits=st.integers(0, 6))
+def test_a_moment_cut_to_fewer_digits_still_has_what_was_recorded_then(micros, digits):
+    cut = to_datetime(micros).strftime("%Y-%m-%dT%H:%M:%S.%f")[: 20 + digits].rstrip(".")
+    first, last = span_of(cut)
+    assert first <= micros <= last
+    assert At(moment=last) == parse_at(cut)
+    assert 10 ** (6 - digits) == last - first + 1
 
 
 def test_a_version_beyond_the_head_names_the_head(told):
