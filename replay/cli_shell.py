@@ -25,9 +25,10 @@ _FRONTS: Final = {"ptpython": "front_ptpython", "ipython": "front_ipython", "pla
 @click.option("--ptpython", "front", flag_value="ptpython", help="On ptpython.  [default, where it is installed]")
 @click.option("--ipython", "front", flag_value="ipython", help="On IPython.")
 @click.option("--plain", "front", flag_value="plain", help="On nothing: Python's own line editing.")
+@click.option("--no-python", is_flag=True, help="Take commands only: neither Python nor code from files.")
 @source_option
 @app_option
-def shell(stream: str | None, front: str | None, url: str, app: str | None) -> int:
+def shell(stream: str | None, front: str | None, no_python: bool, url: str, app: str | None) -> int:
     """Walk a history: forward, back, until something holds; look, ask why, run turns again.
 
     \b
@@ -35,8 +36,8 @@ def shell(stream: str | None, front: str | None, url: str, app: str | None) -> i
     eventlog shell case-7.bundle                      a bundle needs no database
     echo 'back until st.open_orders' | eventlog shell accounts-acct-42 --app refunds:app
 
-    Without STREAM it is the one looked at last. It only reads; `help` in it lists what can be typed. A better line
-    editor: pip install 'intentlog[shell]'.
+    Without STREAM it is the one looked at last. Its commands only read; `help` in it lists what can be typed. Python that
+    you type runs with your rights, unless --no-python refuses it. A better line editor: pip install 'intentlog[shell]'.
     """
     from ..agents.loading import load_app
     from .shell.looking import greeting
@@ -52,7 +53,7 @@ def shell(stream: str | None, front: str | None, url: str, app: str | None) -> i
     with reading_source(url) as log:
         memory = Memory.of(state_folder(os.environ), url, Path.cwd())
         screen = Screen()
-        session = Session(log, url, known, app or "", COMMANDS, width=screen.width, debug=bool(os.environ.get("EVENTLOG_DEBUG")), opened=memory.remember)
+        session = Session(log, url, known, app or "", COMMANDS, not no_python, screen.width, bool(os.environ.get("EVENTLOG_DEBUG")), memory.remember)
         _begin(session, log, stream or memory.last_stream(), named=bool(stream))
         screen.show(greeting(session))
         return int(_front(front).run(session, screen, memory))

@@ -34,6 +34,8 @@ ABSENT: Final = Absent.ABSENT
 """What stands where nothing stands; ``None`` is a value."""
 ROOTS: Final = ("state", "run", "version", "stream")
 
+#: Where no part comes or goes: the tree itself, the runtime's parts; and an aggregate that the agent has not.
+_FIXED: Final = ((), ("run",), ("state",))
 _LONGEST: Final = 1_000
 _MOST: Final = 200
 _NAMED: Final = 12
@@ -178,6 +180,19 @@ def keys_of(value: Any) -> Iterator[Any]:
         yield from field_names(type(value))
     elif isinstance(value, list | tuple):
         yield from range(len(value))
+
+
+def may_come(tree: Any, path: Path) -> bool:
+    """Whether something may stand at ``path`` later, where nothing does now: a key of a mapping, a set or a list, or what is below one.
+
+    The names of an aggregate's fields and of the runtime's own parts are fixed, and what is no container has no parts.
+    """
+    value, gone = tree, 0
+    while gone < len(path) and (found := look(tree, path[: gone + 1])) is not ABSENT:
+        value, gone = found, gone + 1
+    if path[:gone] in _FIXED:
+        return isinstance(value, Mapping | set | frozenset) and path[:gone] == ("state",)
+    return value is None or isinstance(value, Mapping | set | frozenset | list | tuple)
 
 
 def what_there_is(tree: Any, path: Path) -> str:

@@ -46,6 +46,8 @@ def unload(session: Session, rest: str) -> Answer:
 
 
 def _loaded(session: Session, path: Path, name: str) -> Loaded:
+    if not session.python:
+        raise click.UsageError("Code is not loaded here (--no-python): load runs a file's Python.")
     category = category_of(session.stream) if session.stream else ""
     return session.loader.load(path, name, category, session.app)
 

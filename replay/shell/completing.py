@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(r"[\w.\[\]'\"…-]*\Z")
 _NAME: Final = re.compile(r"(?P<before>(?:[A-Za-z_]\w*(?:\[[^\[\]]*\])?\.)*)(?P<last>[A-Za-z_]\w*)?\Z")
 _ROOTS: Final = {"st": "state", "state": "state", "run": "run"}
 _MOST: Final = 200
-_WORDS: Final = {"goto": ("start", "end"), "log": ("all",), "step": ("back",)}
+_WORDS: Final = {"goto": ("start", "end", "now"), "log": ("all",), "step": ("back",)}
 
 
 @attrs.frozen
@@ -58,7 +58,8 @@ def _complete(session: Session, text: str) -> Iterator[Completion]:
     if re.fullmatch(r"\s*[a-z-]*", text):
         begin = text.strip()
         yield from (Completion(word, len(begin), each.says) for word, each in ENTRIES.items() if word.startswith(begin))
-    yield from _python(session, text)
+    if session.python:
+        yield from _python(session, text)
 
 
 def _behind(session: Session, word: str, rest: str) -> Iterator[Completion]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from codeop import compile_command
 from collections.abc import Callable
 from typing import Any, Final
@@ -77,6 +78,8 @@ def _is_native(text: str) -> bool:
 def _given_to_the_session(session: Session, lines: list[str]) -> list[str]:
     """The lines as a call of the session; as they are while Python wants more of them, and where they are IPython's own."""
     text = "".join(lines)
+    if not session.python and text.strip():
+        return lines if _is_given(text) else [f"{_DO}({text!r})\n"]
     if not text.strip() or text.startswith(_DO) or _is_native(text):
         return lines
     if not isinstance(read_line(text, session.commands), Command):
@@ -86,6 +89,14 @@ def _given_to_the_session(session: Session, lines: list[str]) -> list[str]:
         except (SyntaxError, ValueError, OverflowError):
             pass  # the session says what is wrong with it
     return [f"{_DO}({text!r})\n"]
+
+
+def _is_given(text: str) -> bool:
+    """Whether it is nothing but a call that was made here."""
+    try:
+        return text.startswith(_DO) and isinstance(ast.literal_eval(text[len(_DO) :].strip()), str)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return False
 
 
 def _prompts(session: Session) -> type[Prompts]:

@@ -54,7 +54,7 @@ def _input(session: Session, memory: Memory) -> PythonInput:
     entry.show_status_bar = False
     entry.show_signature = False
     entry.enable_history_search = True
-    entry.enable_open_in_editor = True
+    entry.enable_open_in_editor = entry.enable_system_bindings = session.python  # an editor and a Unix shell run anything
     entry.insert_blank_line_after_output = False
     entry.highlight_matching_parenthesis = True
     return entry

@@ -9,12 +9,13 @@ import click
 from ...eventlog.console import FOUND, MOST, OK
 from ...eventlog.masking import masked_url
 from ..diff import diff
-from ..fold import parse_at, version_at
-from ..paths import ABSENT, look, parse_path, path_text
+from ..errors import NoSuchPath
+from ..paths import ABSENT, look, parse_path, what_there_is
 from ..reports import counted
 from .answers import Answer, answer
 from .lines import number_of, words_of
 from .moving import here
+from .places import is_place, version_of
 from .rendering import change_line, event_whole, fitting, remark, story_lines, two_columns
 from .session import Session
 from .values import Value, brief
@@ -51,7 +52,7 @@ def _part(folded: Any, rest: str) -> Answer:
     path = parse_path(rest)
     found = look(folded, path)
     if found is ABSENT:
-        return Answer((remark(f"nothing at {path_text(path)}"),), FOUND)
+        return Answer((remark(what_there_is(folded, path)),), FOUND)
     return answer(Value(found))
 
 
@@ -63,7 +64,7 @@ def _no_state(session: Session) -> str:
 
 def event(session: Session, rest: str) -> Answer:
     """Everything about the event at the cursor, or at version N."""
-    version = max(session.at, 0) if not rest else version_at(session.log, session.stream, parse_at(rest))
+    version = max(session.at, 0) if not rest else version_of(session, rest)
     line = session.line(version)
     stored = line.stored
     causes = {
@@ -102,15 +103,19 @@ def difference(session: Session, rest: str) -> Answer:
     """What the event at the cursor changed, run included; from version A to here; from A to B; with a path, only there."""
     words = words_of(rest)
     versions: list[int] = []
-    while words and len(versions) < 2 and words[0].lstrip("@").isdigit():
-        versions.append(version_at(session.log, session.stream, parse_at(words.pop(0))))
+    while words and len(versions) < 2 and is_place(words[0]):
+        versions.append(version_of(session, words.pop(0)))
     if len(words) > 1:
-        raise click.UsageError("diff takes at most two versions and a path: diff 3 8 open_orders")
+        odd = f"{words[0]!r:.80} is neither a version nor a time, and " if len(versions) < 2 else ""
+        raise click.UsageError(f"{odd}{' '.join(words)!r:.80} is no path: diff takes at most two places and a path: diff 3 8 open_orders, diff 3 now")
     path = parse_path(words[0]) if words else ()
     first = versions[0] if versions else session.at - 1
     last = versions[1] if len(versions) > 1 else session.at
     before, after = session.tree_at(first), session.tree_at(last)
-    changes = diff(look(before, path), look(after, path)) if path else diff(_both(before), _both(after))
+    left, right = (look(before, path), look(after, path)) if path else (_both(before), _both(after))
+    if left is ABSENT and right is ABSENT:
+        raise NoSuchPath(f"{what_there_is(after, path)} (at version {first} as at {last})")
+    changes = diff(left, right)
     parts: list[Any] = [change_line(each, root=path) for each in changes[:_MOST_CHANGES]]
     if len(changes) > _MOST_CHANGES:
         parts.append(remark(f"  … and {len(changes) - _MOST_CHANGES:,} more; name a path"))

@@ -11,12 +11,13 @@ import click
 from ...eventlog.console import FOUND, MOST
 from ...eventlog.names import check_stream
 from ..diff import diff
+from ..errors import NoSuchPath
 from ..expressions import Expression, parse_expression
-from ..fold import parse_at, version_at
-from ..paths import look, parse_path, path_text
+from ..paths import ABSENT, look, may_come, parse_path, path_text, what_there_is
 from ..trees import EventTree
 from .answers import Answer, answer
 from .lines import number_of, unquoted
+from .places import version_of
 from .rendering import change_line, event_line, fitting, remark, watch_line, wrong
 from .session import Break, Session
 from .values import brief
@@ -105,14 +106,8 @@ def back(session: Session, rest: str) -> Answer:
 def goto(session: Session, rest: str) -> Answer:
     """Go to a version, a position, a moment, the start or the end."""
     if not rest:
-        raise click.UsageError("Say where: goto 17, goto @1234, goto 2026-01-31T09:14:02, goto start, goto end")
-    if rest in ("end", "head", "last"):
-        if session.grown():
-            session.fold_again()
-        return _moved(session, lambda: session.walk.goto(session.walk.last))
-    target = 0 if rest in ("start", "first") else version_at(session.log, session.stream, parse_at(rest))
-    if target > session.walk.head:
-        session.fold_again()
+        raise click.UsageError("Say where: goto 17, goto @1234, goto 2026-01-31T09:14:02, goto start, goto now")
+    target = version_of(session, rest)
     return _moved(session, lambda: session.walk.goto(target))
 
 
@@ -168,7 +163,7 @@ def watch(session: Session, rest: str) -> Answer:
     """Show a part of the state after each move; without a path, list what is watched; ``watch off`` forgets."""
     if not rest:
         tree = session.walk.tree
-        shown = [fitting_pair(name, brief(look(tree, path))) for name, path in session.watched()]
+        shown = [fitting_pair(name, _standing(look(tree, path))) for name, path in session.watched()]
         return Answer(tuple(shown) or (remark("nothing is watched; watch refunded_cents"),))
     word, _, behind = rest.partition(" ")
     if word == "off":
@@ -177,8 +172,16 @@ def watch(session: Session, rest: str) -> Answer:
             session.watches.pop(name, None)
         return answer(remark(f"{len(session.watches)} watched"))
     path = parse_path(rest)
+    tree = session.walk.tree
+    found = look(tree, path)
+    if found is ABSENT and not may_come(tree, path):
+        raise NoSuchPath(f"{what_there_is(tree, path)}. Nothing is watched there.")
     session.watches[path_text(path)] = path
-    return answer(fitting_pair(path_text(path), brief(look(session.walk.tree, path))))
+    return answer(fitting_pair(path_text(path), _standing(found)))
+
+
+def _standing(value: Any) -> str:
+    return "nothing there yet" if value is ABSENT else brief(value)
 
 
 def fitting_pair(name: str, shown: str) -> Any:

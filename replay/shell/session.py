@@ -1,8 +1,8 @@
 """One person looking at one log: where the cursor stands, what is watched, which code folds. No terminal here.
 
 ``do`` takes a line and gives an ``Answer``; the front ends only read lines and print answers. The log is open for
-reading only, every question to it is over before the answer is given, and nothing here can reach a model, a tool or
-the effector.
+reading only, every question to it is over before the answer is given, and no command or expression can reach a model,
+a tool or the effector. Python that a person types runs with that person's rights; ``python=False`` refuses it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from ..walking import Walk
 from .answers import Answer, answer
 from .lines import Code, Command, read_line
 from .loading import Loaded, Loader
-from .names import History, bind, compiled, names_in
+from .mistyped import meant, refused
+from .names import LIVE, History, bind, compiled, names_in
 from .projected import Projected
 from .rendering import wrong
 from .stand_ins import without_code
@@ -60,6 +61,8 @@ class Session:
     #: ``module:attribute`` of the app, for the commands; empty without one.
     app_spec: str
     commands: Mapping[str, Callable[[Session, str], Answer]]
+    #: Whether lines that are no commands are run as Python, and code is loaded from files.
+    python: bool = True
     #: Columns of the screen.
     width: Callable[[], int] = attrs.field(default=lambda: 100)
     #: Let the shell's own faults through, with their tracebacks.
@@ -210,6 +213,8 @@ class Session:
             match line:
                 case Command():
                     return self.commands[line.word](self, line.rest)
+                case Code() if not self.python:
+                    return Answer((wrong(refused(line.text, self.commands)),), USAGE)
                 case Code():
                     return self.evaluate(line.text)
                 case _:
@@ -228,7 +233,7 @@ class Session:
         try:
             code, is_expression = compiled(text)
         except (SyntaxError, ValueError, OverflowError) as problem:
-            said = self._no_command(text) or f"{type(problem).__name__}: {getattr(problem, 'msg', problem)}"
+            said = meant(text, self.commands, {*LIVE, *self.namespace}) or f"{type(problem).__name__}: {getattr(problem, 'msg', problem)}"
             return Answer((wrong(said),), USAGE)
         bind(self.namespace, names_in(code), self.live())
         try:
@@ -238,24 +243,13 @@ class Session:
             found = eval(code, self.namespace)  # noqa: S307 - the same
         except SystemExit:
             return Answer(over=True)
+        except NameError as problem:
+            said = meant(text, self.commands, ()) if problem.name == text.strip() else ""
+            return Answer((wrong(said or f"NameError: {problem}"),), USAGE if said else COULD_NOT)
         except Exception as problem:  # a person's own code
             return Answer((wrong(f"{type(problem).__name__}: {problem}"),), COULD_NOT)
         self.namespace["_"] = found
         return answer() if found is None else answer(found if hasattr(found, "__rich_console__") else Value(found))
-
-    def _no_command(self, text: str) -> str:
-        """For a line that is no Python: which command it may have meant; empty when it looks like none."""
-        from difflib import get_close_matches
-
-        from ...eventlog.cli import found
-
-        first, *rest = text.split(maxsplit=1)
-        if first in self.commands:
-            return ""
-        if first in found():
-            return f"The shell only reads. Outside of it: eventlog {first} {''.join(rest).strip()}".rstrip()
-        close = get_close_matches(first, self.commands, n=1, cutoff=0.7)
-        return f"There is no command {one_line(first, 40)!r}; did you mean {close[0]!r}?" if close else ""
 
 
 def _short(text: str) -> str:

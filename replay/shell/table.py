@@ -56,7 +56,7 @@ def _help(session: Session, rest: str) -> Answer:
     parts: list[object] = []
     for title, part in PARTS.items():
         parts += [remark(title), *usages([(each.usage, each.says) for each in part.values()], width=width)]
-    parts.append(remark(f"Anything else is Python over {' '.join(LIVE)}"))
+    parts.append(remark(f"Anything else is Python over {' '.join(LIVE)}" if session.python else "Anything else is Python, which is off here (--no-python)"))
     return Answer(tuple(parts))
 
 
@@ -64,7 +64,7 @@ PARTS: Final[dict[str, dict[str, Entry]]] = {
     "Moving": {
         "next": Entry("next [N|TYPE]", "one event on, N, or to the next of a type", next_event, "types"),
         "back": Entry("back [N|TYPE|until EXPR]", "the same backwards", back, "types"),
-        "goto": Entry("goto N|@POS|TIME|start|end", "to a version, a position, a moment", goto, "words"),
+        "goto": Entry("goto N|@POS|TIME|start|now", "to a version, a position, the end of a time", goto, "words"),
         "until": Entry("until [EXPR]", "on until it holds, or a break does", until, "expressions"),
         "open": Entry("open STREAM", "another stream", open_stream, "streams"),
         "refresh": Entry("refresh", "see what was appended meanwhile", _refresh),

@@ -54,6 +54,8 @@ _ONE_STREAM: Final = frozenset({"show", "state", "why", "bisect", "raw", "fork"}
 _WHOLE: Final = frozenset({"bisect"})
 #: How the commands that take bundles, too, name their log.
 SOURCE: Final = "URL|BUNDLE"
+#: Options that name code to be run.
+_OF_CODE: Final = ("--app", "--code", "--against", "--over")
 #: Parameters that say which streams are meant.
 _CHOOSING: Final = ("streams", "everything", "category", "since", "bundle")
 
@@ -118,6 +120,7 @@ def _filled(session: Session, name: str, command: click.Command, words: list[str
         words = [*words, "--at", str(session.at)]
     if "version" in wanted and session.stream and not [word for word in words[1:] if not word.startswith("-")]:
         words = [words[0], str(session.at), *words[1:]]
+    _check_code(session, words)
     if name == "fork":
         _check_fork(session, words)
     if "url" in options and bundle_path(session.url) is not None and options["url"].metavar != SOURCE:
@@ -145,6 +148,13 @@ def _with_stream(session: Session, name: str, command: click.Command, words: lis
 def _beginning(session: Session) -> str:
     """What the name of a stream of the same category begins with: no path and no option does."""
     return f"{session.stream.partition('-')[0]}-"
+
+
+def _check_code(session: Session, words: list[str]) -> None:
+    """Where no Python is taken, no other code is named either."""
+    named = next((word for word in words if word.partition("=")[0] in _OF_CODE), None)
+    if named is not None and not session.python:
+        raise click.UsageError(f"No other code is run here (--no-python), so {named.partition('=')[0]} cannot be given.")
 
 
 def _check_fork(session: Session, words: list[str]) -> None:

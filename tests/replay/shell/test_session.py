@@ -41,7 +41,9 @@ def test_several_events_at_once_stop_at_the_ends(session, tell):
     assert 21 == session.at
 
 
-@pytest.mark.parametrize(("line", "at"), [("goto 7", 7), ("goto @8", 7), ("goto 2025-11-29T09:14:01.5", 10), ("goto start", 0), ("goto end", 21)])
+@pytest.mark.parametrize(
+    ("line", "at"), [("goto 7", 7), ("goto @8", 7), ("goto 2025-11-29T09:14:01.5", 10), ("goto start", 0), ("goto end", 21), ("goto now", 21)]
+)
 def test_a_place_is_named_in_many_ways(session, tell, line, at):
     session.open(STREAM, 13)
     tell(line)
@@ -110,7 +112,11 @@ def test_what_is_watched_is_shown_after_each_move(session, tell):
 
 def test_the_state_is_shown_whole_or_in_part(session, tell):
     assert "Account(refunded_cents=4207, orders={'o-1', 'o-2'})\n" == tell("st")
-    assert ("{'o-1', 'o-2'}\n", "2\n", "nothing at nope\n") == (tell("st orders"), tell("st run.completed"), tell("st nope"))
+    assert ("{'o-1', 'o-2'}\n", "2\n", "nothing stands at nope; state has refunded_cents, orders\n") == (
+        tell("st orders"),
+        tell("st run.completed"),
+        tell("st nope"),
+    )
     session.open(STREAM, 9)
     assert "Account(refunded_cents=0, orders={'o-1'})\n" == tell("prev")
 
@@ -136,6 +142,48 @@ def test_what_an_event_changed_run_included(session, tell):
     assert "the same at 7 and 7\n" == tell("diff 7")
 
 
+@pytest.mark.parametrize("now", ["now", "end", "head", "last", "21", "@22", "2030-01-01"])
+def test_diff_takes_every_name_of_a_place(session, tell, now):
+    session.open(STREAM, 9)
+    expected = tell("diff 10 21")
+    assert ("~ refunded_cents  4200 → 4207" in expected, expected) == (True, tell(f"diff 10 {now}"))
+    assert tell("diff 10 21 refunded_cents") == tell(f"diff 10 {now} refunded_cents")
+    assert (FOUND, FOUND) == (session.do(f"diff 10 {now}").code, session.do(f"diff {now}").code)
+    assert tell("diff 0 9") == tell("diff start 9")
+
+
+def test_diff_to_now_sees_what_came_meanwhile(world, app, told_by):
+    world.story(app, RefundAsked("o-1", 4200))
+    session = session_over(world.log, app)
+    session.open(STREAM)
+    world.story(app, RefundAsked("o-9", 1))
+    assert "  ~ refunded_cents  4200 → 4201\n" == told_by(session)("diff 10 now refunded_cents")
+
+
+def test_what_may_come_later_may_be_watched(session, tell):
+    session.open(STREAM, 0)
+    assert ("  orders['o-1']  nothing there yet\n", "  orders['o-1']  nothing there yet\n") == (tell("watch orders['o-1']"), tell("watch"))
+    tell("goto 9")
+    assert "  orders['o-1']  'o-1'\n" == tell("watch")
+
+
+def test_without_python_only_commands_are_taken(recorded, app, told_by, tmp_path):
+    session = session_over(recorded, app, python=False)
+    session.open(STREAM)
+    tell = told_by(session)
+    marker, code = tmp_path / "ran", tmp_path / "code.py"
+    code.write_text(f"open({str(marker)!r}, 'w')\n")
+    lines = [f"open({str(marker)!r}, 'w')", f"for each in [1]:\n    open({str(marker)!r}, 'w')\n", "st.orders", "exit()", f"load {code}", f"%run {code}", "!ls"]
+    told = [" ".join(tell(line).split()) for line in [*lines, f"replay --app {code}:app", "nxt", "1 + 1"]]
+    assert [] == [said for said in told if "--no-python" not in said]
+    assert [] == [line for line in lines if session.do(line).code != USAGE]
+    assert ("There is no command 'nxt'; did you mean 'next'? Python is off here (--no-python); this takes commands only: help", False) == (
+        told[-2],
+        marker.exists(),
+    )
+    assert "▸    9 " in tell("back until st.refunded_cents < 4201 and version < 10")
+
+
 def test_python_sees_what_stands_at_the_cursor(session, tell):
     session.open(STREAM, 9)
     assert ("42.0\n", "{'o-1'}\n", "4200\n", "22\n") == (tell("st.refunded_cents / 100"), tell("prev.orders"), tell("ev.cents"), tell("len(log)"))
@@ -152,15 +200,27 @@ def test_python_sees_what_stands_at_the_cursor(session, tell):
     ("line", "says"),
     [
         ("1 / 0", "ZeroDivisionError: division by zero\n"),
-        ("nope", "NameError: name 'nope' is not defined\n"),
+        ("zzz", "There is no command and no name 'zzz'. All commands: help\n"),
+        ("nope.field", "NameError: name 'nope' is not defined\n"),
+        ("nxt", "There is no command 'nxt'; did you mean 'next'?\n"),
+        ("rubbish here", "There is no command 'rubbish'. All commands: help\n"),
+        ("print st", "SyntaxError: Missing parentheses in call to 'print'. Did you mean print(...)?\n"),
+        ("init", "The shell only reads. Outside of it: eventlog init\n"),
+        ("diff a b", "'a' is neither a version nor a time, and 'a b' is no path: diff takes at most two places and a path: diff 3 8 open_orders, diff 3 now\n"),
+        ("diff 1 2 orders b", "'orders b' is no path: diff takes at most two places and a path: diff 3 8 open_orders, diff 3 now\n"),
+        ("diff 3 9 refunded_cent", "nothing stands at refunded_cent; state has refunded_cents … (at version 3 as at 9)\n"),
+        ("diff refunded_cent", "nothing stands at refunded_cent; state has refunded_cents … (at version 20 as at 21)\n"),
+        ("watch refunded_cent", "nothing stands at refunded_cent; state has refunded_cents …. Nothing is watched there.\n"),
+        ("watch run.intent", "nothing stands at run.intent; run has intents, line …. Nothing is watched there.\n"),
+        ("ev soon", "'soon' is no place in a stream: give a version (17), a position (@1234), a moment (2026-01-31T09:14:02.113) or now\n"),
         ("bakc 3", "There is no command 'bakc'; did you mean 'back'?\n"),
         ("goto 99", f"{STREAM} has no version 99: its versions are 0 to 21\n"),
         ("3 +", "SyntaxError: invalid syntax\n"),
-        ("goto", "Say where: goto 17, goto @1234, goto 2026-01-31T09:14:02, goto start, goto end\n"),
+        ("goto", "Say where: goto 17, goto @1234, goto 2026-01-31T09:14:02, goto start, goto now\n"),
     ],
 )
 def test_what_goes_wrong_is_told_in_a_line(session, tell, line, says):
-    assert (says, True) == (tell(line), session.do(line).code in (USAGE, COULD_NOT))
+    assert (says, True) == (" ".join(tell(line).splitlines()) + "\n", session.do(line).code in (USAGE, COULD_NOT))
 
 
 def test_a_fault_of_its_own_does_not_end_it(session, told_by):

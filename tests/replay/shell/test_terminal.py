@@ -105,3 +105,19 @@ def test_the_tabulator_completes(folder, tmp_path, front, text, menu):
         terminal.type(text)
         terminal.keys("Tab")
         terminal.wait(lambda lines: any(menu in line for line in lines), menu)
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_without_python_nothing_that_is_typed_is_run(folder, tmp_path, front):
+    """What Python, IPython's magics, a Unix shell or the way IPython hands lines over would run leaves no file behind."""
+    marker = folder / f"ran-{front}"
+    lines = [f"open('{marker.name}', 'w')", f"!touch {marker.name}", f"%sx touch {marker.name}", f"import os; os.mkdir('{marker.name}')"]
+    lines += [f"__eventlog_do__('x') or open('{marker.name}', 'w')"]
+    with opened(folder, tmp_path, "accounts-acct-42", "--app", "refunds:app", "--no-python", f"--{front}", columns=160) as terminal:
+        for place, line in enumerate(lines, 1):
+            screen = terminal.enter(line)
+            assert place == " ".join(screen).count("Python is off here (--no-python)"), "\n".join(screen)
+        assert any("refunded_cents" in each and "4300" in each for each in terminal.enter("st"))
+        terminal.keys("C-d")
+        assert 0 == terminal.ended()
+    assert not marker.exists()
