@@ -77,6 +77,15 @@ def begun(log: EventLog, stream: str) -> ForkBegun:
     return found
 
 
+def copied_by(log: EventLog, stream: str) -> int:
+    """How many events of the fork ``stream`` were written when it was begun: its first version that is its own.
+
+    The record stands behind them, in the same append or a later one.
+    """
+    record = next(iter(log.read(place_of(stream), limit=1, payloads=False)))
+    return sum(event.position < record.position for event in log.read(stream, payloads=False))
+
+
 def is_merged(log: EventLog, stream: str) -> bool:
     """Whether the fork was brought back already."""
     return any(event.type == "fork.merged" for event in log.read(place_of(stream), payloads=False))

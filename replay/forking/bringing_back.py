@@ -28,7 +28,7 @@ from ..fold import folder_for, head_of
 from ..holes import check_whole
 from ..replays import replay_stream
 from ..verdicts import Verdict
-from .begun import ForkBegun, ForkMerged, begun, fork_codec, is_merged, place_of
+from .begun import ForkBegun, ForkMerged, begun, copied_by, fork_codec, is_merged, place_of
 from .identity import renamed
 from .merging import Plan, decide
 from .pieces import Piece
@@ -72,7 +72,7 @@ def plan_merge(source: EventLog, fork: EventLog, app: App, stream: str) -> Merge
     if record.live:
         theirs, ids = renamed(app.codec, theirs, record.source)
     base = record.upto + 1
-    plan = decide(app.codec, ours[:base], ours[base:], theirs[base:], live=record.live)
+    plan = decide(app.codec, ours[:base], ours[base:], theirs[base:], live=record.live, copied=copied_by(fork, stream))
     folder = folder_for(app, record.source)
     together = [*ours, *plan.bring]
     if plan.bring:

@@ -82,6 +82,7 @@ class _Side:
     by_key: dict[tuple[Any, ...], _Item]
     staged: dict[str, facts.IntentStaged] = attrs.field(factory=dict)
     settled: dict[str, facts.IntentSettled] = attrs.field(factory=dict)
+    #: Attempts that were made on this side, none that was only copied.
     attempts: dict[str, int] = attrs.field(factory=dict)
 
     def is_pending(self, intent_id: str) -> bool:
@@ -89,12 +90,14 @@ class _Side:
         return intent_id in self.staged and intent_id not in self.settled
 
 
-def decide(codec: Codec, base: Sequence[Piece], source: Sequence[Piece], fork: Sequence[Piece], *, live: bool) -> Plan:
+def decide(codec: Codec, base: Sequence[Piece], source: Sequence[Piece], fork: Sequence[Piece], *, live: bool, copied: int) -> Plan:
     """Put ``fork`` back into ``source``; both are what stands behind ``base``, under the source's ids.
 
-    ``live``: the fork's effects were carried out. Outcomes on one whose effects were off are nobody's. Raises ``Undecodable``.
+    ``live``: the fork's effects were carried out. Outcomes on one whose effects were off are nobody's. ``copied``: the fork's
+    first version that was recorded after it was begun; an attempt or outcome before it *is* the source's, and happened once.
+    Raises ``Undecodable``.
     """
-    ours, theirs = _side(codec, base, source), _side(codec, base, fork)
+    ours, theirs = _side(codec, base, source, 0), _side(codec, base, fork, copied)
     conflicts = list(_conflicts(ours, theirs, live))
     notes = [
         f"intent {each} ({theirs.staged[each].tool}) was carried out on both sides before they were put together"
@@ -191,15 +194,15 @@ def _brought(codec: Codec, missing: Sequence[_Item], ours: _Side, theirs: _Side,
 # ── what an event is about ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _side(codec: Codec, base: Sequence[Piece], pieces: Sequence[Piece]) -> _Side:
+def _side(codec: Codec, base: Sequence[Piece], pieces: Sequence[Piece], copied: int) -> _Side:
     side = _Side([], {})
-    for piece in base:
-        _note(side, codec.decode(piece.type, piece.schema, piece.data))
+    for version, piece in enumerate(base):
+        _note(side, codec.decode(piece.type, piece.schema, piece.data), its_own=version >= copied)
     turns: dict[int, int] = {}
     group: list[tuple[Piece, Any]] = []
     for version, piece in enumerate(pieces, len(base)):
         fact = codec.decode(piece.type, piece.schema, piece.data)
-        _note(side, fact)
+        _note(side, fact, its_own=version >= copied)
         if piece.type in JOURNAL or piece.type == FAILED or is_told(codec, piece.type, piece.schema, piece.data):
             _add(side, _Item(_key(fact), (piece,), (fact,), version))
             continue
@@ -221,10 +224,10 @@ def _add(side: _Side, item: _Item) -> None:
     side.by_key[key] = item
 
 
-def _note(side: _Side, fact: Any) -> None:
+def _note(side: _Side, fact: Any, *, its_own: bool) -> None:
     if isinstance(fact, facts.IntentStaged):
         side.staged[fact.intent_id] = fact
-    elif isinstance(fact, facts.IntentAttempted):
+    elif isinstance(fact, facts.IntentAttempted) and its_own:
         side.attempts[fact.intent_id] = fact.attempt
     elif isinstance(fact, facts.IntentSettled):
         side.settled.setdefault(fact.intent_id, fact)
