@@ -1,7 +1,8 @@
 """What is to be different in a fork: fields of recorded events, events left out, events put in. Pure.
 
 ``--edit 3 cents=100`` sets a field of the event at version 3; a dot goes down (``response.text=no``), and an input's own
-fields are reached through ``payload`` or without it. ``--drop 5`` leaves one out. ``--insert FILE`` reads one JSON object, or a list of them:
+fields are reached through ``payload`` or without it; ``payload=4`` sets an input whole. ``--drop 5`` leaves one out.
+``--insert FILE`` reads one JSON object, or a list of them:
 ``{"type": …, "fields": {…}, "before": VERSION}``; a type of the user's becomes an input (with ``"id"``). Without ``before`` it goes to the end.
 """
 
@@ -151,7 +152,7 @@ def _with(codec: Codec, piece: Piece, edit: Edit) -> Piece:
         raise ForkRefused(f"{edit}: {edit.path[0]} is what the code asked for, not what it was told. Edit the answer: response.text=…, or value=…")
     try:
         tree = codec.tree(piece.data)
-        if (piece.type == "input.received" and edit.path[0] not in tree) or (edit.path[0] == "payload" and len(edit.path) > 1):
+        if _is_in_payload(piece, tree, edit):
             _set_in_payload(codec, tree, edit)
         else:
             _set(tree, edit.path, edit)
@@ -162,6 +163,11 @@ def _with(codec: Codec, piece: Piece, edit: Edit) -> Piece:
             raise
         raise ForkRefused(f"{edit} does not fit {piece.type}: {problem}{_quoting(codec, piece, edit)}") from problem
     return attrs.evolve(piece, type=kind, schema=schema, data=blob)
+
+
+def _is_in_payload(piece: Piece, tree: dict[str, Any], edit: Edit) -> bool:
+    """Whether the edit is one of an input's own value, or of a part of it."""
+    return piece.type == "input.received" and (edit.path[0] == "payload" or edit.path[0] not in tree)
 
 
 def _quoting(codec: Codec, piece: Piece, edit: Edit) -> str:
@@ -179,7 +185,7 @@ def _quoting(codec: Codec, piece: Piece, edit: Edit) -> str:
 def _standing(codec: Codec, piece: Piece, edit: Edit) -> Any:
     """What stands in the event where the edit goes."""
     tree, path = codec.tree(piece.data), edit.path
-    if piece.type == "input.received" and (path[0] not in tree or (path[0] == "payload" and len(path) > 1)):
+    if _is_in_payload(piece, tree, edit):
         path = path[1:] if path[0] == "payload" else path
         tree = json.loads(tree["payload"]) if tree["format"] == "json" else codec.tree(tree["payload"])
     for key in path:
@@ -189,13 +195,16 @@ def _standing(codec: Codec, piece: Piece, edit: Edit) -> Any:
 
 def _set_in_payload(codec: Codec, tree: dict[str, Any], edit: Edit) -> None:
     path = edit.path[1:] if edit.path[0] == "payload" else edit.path
-    if tree["format"] == "json":
-        inner = json.loads(tree["payload"])
+    inner = json.loads(tree["payload"]) if tree["format"] == "json" else codec.tree(tree["payload"])
+    if path and not isinstance(inner, dict | list):
+        raise ForkRefused(f"{edit}: the input is {inner!r:.60} and has no fields. Set it whole: --edit {edit.version} payload=VALUE")
+    if path:
         _set(inner, path, edit)
+    else:
+        inner = edit.value
+    if tree["format"] == "json":
         tree["payload"] = json.dumps(inner, separators=(",", ":"), sort_keys=True).encode()
         return
-    inner = codec.tree(tree["payload"])
-    _set(inner, path, edit)
     blob = codec.encode_value(inner, Any)
     if tree["type"]:
         _, tree["schema"], blob = codec.encode(codec.decode(tree["type"], tree["schema"], blob))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
 import pytest
 
+from intentlog.agents import facts
+from intentlog.agents.intents import input_event_id
+from intentlog.agents.sending import json_input
+from intentlog.eventlog.events import StoredEvent
 from intentlog.replay.errors import ForkRefused
 from intentlog.replay.forking.edits import Edits, edited, parse_edit, parse_inserts
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
@@ -89,6 +94,53 @@ def test_a_value_that_does_not_fit_where_no_text_stands_has_no_word_about_quotin
     with pytest.raises(ForkRefused) as refused:
         pieces(told, (0, "cents=[1]"))
     assert "quote" not in str(refused.value)
+
+
+def plain_input(value: Any, written: str) -> tuple[Any, Any]:
+    """The codec, and the event of an input that is a plain value, written as ``eventlog send`` or as ``send`` in Python does."""
+    codec = app_of(paying).codec
+    if written == "json":
+        _, new = json_input(codec, "accounts", "acct-42", "", json.dumps(value), "in-1")
+    else:
+        fact = facts.InputReceived("in-1", "", 0, "msgpack", codec.encode_value(value, Any))
+        new = codec.stage(fact, event_id=input_event_id("in-1"))
+    return codec, StoredEvent(1, STREAM, 0, new.event_id, new.type, new.schema, new.data, 0, new.correlation, None)
+
+
+def payload_of(codec: Any, piece: Any) -> Any:
+    received = codec.decode(piece.type, piece.schema, piece.data)
+    return json.loads(received.payload) if received.format == "json" else codec.tree(received.payload)
+
+
+@pytest.mark.parametrize("written", ["json", "msgpack"])
+@pytest.mark.parametrize("before", [3, "three", [1, 2], {"a": 1}, None, True])
+@pytest.mark.parametrize(("said", "after"), [("4", 4), ("four", "four"), ("[4]", [4]), ("null", None), ('{"b": {"c": 1}}', {"b": {"c": 1}})])
+def test_an_input_is_set_whole_whatever_it_was(written, before, said, after):
+    codec, stored = plain_input(before, written)
+    (piece,), first = edited(codec, [stored], 0, Edits((parse_edit(0, f"payload={said}"),)))
+    assert (0, after, stored.event_id) == (first, payload_of(codec, piece), piece.event_id)
+
+
+def test_a_part_of_a_plain_input_is_reached_by_its_place():
+    codec, stored = plain_input([{"cents": 1}, 2], "json")
+    (piece,), _ = edited(codec, [stored], 0, Edits((parse_edit(0, "payload.0.cents=7"),)))
+    assert [{"cents": 7}, 2] == payload_of(codec, piece)
+
+
+@pytest.mark.parametrize("path", ["cents", "payload.cents"])
+def test_a_field_of_an_input_that_has_none_is_refused_with_the_way_to_set_it_whole(path):
+    codec, stored = plain_input(3, "json")
+    with pytest.raises(ForkRefused, match="the input is 3 and has no fields. Set it whole: --edit 0 payload=VALUE"):
+        edited(codec, [stored], 0, Edits((parse_edit(0, f"{path}=4"),)))
+
+
+def test_a_typed_input_is_set_whole_as_far_as_it_fits_its_class(told):
+    codec = app_of(paying).codec
+    (piece, *_), _ = pieces(told, (0, 'payload={"order_id": "o-9", "cents": 3}'))
+    received = codec.decode(piece.type, piece.schema, piece.data)
+    assert RefundAsked("o-9", 3) == codec.decode(received.type, received.schema, received.payload)
+    with pytest.raises(ForkRefused, match="does not fit input.received"):
+        pieces(told, (0, "payload=4"))
 
 
 @pytest.mark.parametrize("text", ["cents", "=5", "a..b=1"])
