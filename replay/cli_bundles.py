@@ -73,12 +73,12 @@ def raw(stream: str, number: int | None, whole: bool, url: str, app: str | None,
     Works when the class is gone and when decoding fails, and says at which stage it does. Without VERSION: a line an event.
     Exits with 1 when an event cannot be read; a type that only an app knows is no such event unless --app is given.
     """
-    from ..agents.app import runtime_codec
     from .errors import NoSuchVersion
+    from .forking.begun import codec_for
     from .raw import as_bytes, cell, raw_event, raw_lines
 
     known = optional_app(app)
-    codec = known.codec if known is not None else runtime_codec()
+    codec = codec_for(stream, known)
     found = 0
     with reading_source(url) as log:
         events = _lying(log, stream, number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..agents.app import App, runtime_codec
+from ..agents.app import App
 from ..agents.compare import first_difference
 from ..agents.errors import ImpossibleHistory
 from ..agents.run import RunState
@@ -21,7 +21,7 @@ from ..eventlog.odd import KINDS, shown
 from .bookkeeping import ahead_of_the_log, covering, no_wake, wrong_category
 from .errors import EmptyStream
 from .fold import head_of
-from .forking.begun import is_still
+from .forking.begun import codec_for, is_still
 from .orphans import lost_send
 from .signatures import Signatures
 from .verify_report import Fault, FaultKind, OpenIntent, StreamReport
@@ -41,7 +41,6 @@ def verify_all(
 
     Raises ``NoSuchStream`` for a name the log does not have.
     """
-    codec = app.codec if app is not None else runtime_codec()
     folders = {name: Folder(definitions) for name, definitions in app.definitions.items()} if app is not None else {}
     # Before any event is read: an effector saves a checkpoint only behind outcomes that are recorded by then.
     whole = StreamReport("")
@@ -54,7 +53,7 @@ def verify_all(
         report = StreamReport(stream)
         rows = unseen.get(stream)
         folder = folders.get(category_of(stream))
-        check = Check(codec, app is not None, report, folder.empty(stream).run if folder is not None else RunState())
+        check = Check(codec_for(stream, app), app is not None, report, folder.empty(stream).run if folder is not None else RunState())
         check.ours = check.known = folder is not None
         check.signatures = Signatures(keys) if keys is not None else None
         check.redacted = getattr(log, "redacted", {}).get(stream, frozenset())

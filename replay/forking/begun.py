@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import attrs
 
 from ...agents import facts
+from ...agents.app import App, runtime_codec
 from ...eventlog.codec import Codec
 from ...eventlog.errors import InvalidName, Undecodable
 from ...eventlog.log import EventLog
-from ...eventlog.names import split_stream, stream_name
+from ...eventlog.names import category_of, split_stream, stream_name
 from ...eventlog.registry import EventRegistry, event
 from ..errors import ForkRefused
 
@@ -49,9 +52,21 @@ class ForkMerged:
     by: str
 
 
+@cache
 def fork_codec() -> Codec:
     """A codec that knows the runtime's events and these two."""
     return Codec(EventRegistry(*facts.FACTS, ForkBegun, ForkMerged))
+
+
+def codec_for(stream: str, app: App | None) -> Codec:
+    """What reads the events of ``stream``: the app's codec, or the runtime's own where there is none.
+
+    The record beside a fork is the runtime's, and no app registers its classes.
+    """
+    category = category_of(stream)
+    if category.endswith(SUFFIX) and (app is None or category not in app.definitions):
+        return fork_codec()
+    return app.codec if app is not None else runtime_codec()
 
 
 def place_of(stream: str) -> str:

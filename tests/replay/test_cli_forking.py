@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,34 @@ def test_live_asks_first_and_merging_says_first_what_it_will_do(folder):
     assert (3, True) == (code, "was merged" in err)
     code, _, err = eventlog(folder, "merge", stream)
     assert (3, True) == (code, "is no fork" in err)
+
+
+@pytest.mark.parametrize("with_app", [True, False])
+def test_the_record_beside_a_fork_is_the_runtimes_own_and_is_read_and_checked(folder, with_app):
+    fork, place = "accounts-acct-43~fork1", "accounts.fork-acct-43~fork1"
+    command = eventlog if with_app else without_app
+    eventlog(folder, "fork", "accounts-acct-43", "--live", "--yes")
+    eventlog(folder, "merge", fork, "--yes")
+    for version, name in enumerate(("ForkBegun", "ForkMerged")):
+        code, out, err = command(folder, "raw", place, str(version))
+        assert (0, "", True) == (code, err, f"begun.{name} (schema 1)" in out)
+        assert "no class" not in out
+    code, out, err = command(folder, "verify", place)
+    assert (0, "", "1 stream, 2 events: sound\n") == (code, err, out)
+    log = sqlite3.connect(folder / "eventlog.db")
+    with log:
+        log.execute("UPDATE events SET data = x'81' WHERE type = 'fork.merged'")
+    log.close()
+    code, out, _ = command(folder, "verify", place)
+    assert (1, True) == (code, "1 with faults" in out)
+    code, out, _ = command(folder, "raw", place)
+    assert 1 == code
+
+
+def without_app(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    command = [str(Path(sys.executable).parent / "eventlog"), *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_a_bundled_fork_is_merged_into_the_log_it_came_from(folder):
