@@ -72,7 +72,7 @@ def plan_merge(source: EventLog, fork: EventLog, app: App, stream: str) -> Merge
     if record.live:
         theirs, ids = renamed(app.codec, theirs, record.source)
     base = record.upto + 1
-    plan = decide(app.codec, ours[:base], ours[base:], theirs[base:], live=record.live, copied=copied_by(fork, stream))
+    plan = decide(app.codec, ours[:base], ours[base:], theirs[base:], stream=record.source, live=record.live, copied=copied_by(fork, stream))
     folder = folder_for(app, record.source)
     together = [*ours, *plan.bring]
     if plan.bring:

@@ -25,6 +25,10 @@ from .pieces import CLOSING, FAILED, JOURNAL, Piece, is_told
 _OF_THE_MOMENT: Final = frozenset({"now", "seen", "deadline", "expires_at", "fires_at"})
 """When it was decided, and what had arrived by then; two sides decide the same at different moments."""
 _BY_WHOM: Final = frozenset({"settled_by", "effector", "token", "attempts", "retry_at", "reason"})
+_DECIDED_THERE: Final = (
+    "a person decided it on the fork, and a decision holds only for the question it was given to. Decide it on the source, too, then merge again: "
+    "eventlog approvals show {} {}"
+)
 _ATTEMPT: Final = "an attempt is under way on the {}; wait for its outcome, or settle it: eventlog intents settle"
 
 
@@ -90,15 +94,15 @@ class _Side:
         return intent_id in self.staged and intent_id not in self.settled
 
 
-def decide(codec: Codec, base: Sequence[Piece], source: Sequence[Piece], fork: Sequence[Piece], *, live: bool, copied: int) -> Plan:
+def decide(codec: Codec, base: Sequence[Piece], source: Sequence[Piece], fork: Sequence[Piece], *, stream: str, live: bool, copied: int) -> Plan:
     """Put ``fork`` back into ``source``; both are what stands behind ``base``, under the source's ids.
 
-    ``live``: the fork's effects were carried out. Outcomes on one whose effects were off are nobody's. ``copied``: the fork's
+    ``stream``: the source's name. ``live``: the fork's effects were carried out. Outcomes on one whose effects were off are nobody's. ``copied``: the fork's
     first version that was recorded after it was begun; an attempt or outcome before it *is* the source's, and happened once.
     Raises ``Undecodable``.
     """
     ours, theirs = _side(codec, base, source, 0), _side(codec, base, fork, copied)
-    conflicts = list(_conflicts(ours, theirs, live))
+    conflicts = list(_conflicts(ours, theirs, stream, live))
     notes = [
         f"intent {each} ({theirs.staged[each].tool}) was carried out on both sides before they were put together"
         for each in theirs.settled
@@ -115,14 +119,14 @@ def decide(codec: Codec, base: Sequence[Piece], source: Sequence[Piece], fork: S
 # ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _conflicts(ours: _Side, theirs: _Side, live: bool) -> Iterator[Conflict]:
+def _conflicts(ours: _Side, theirs: _Side, stream: str, live: bool) -> Iterator[Conflict]:
     for item in theirs.items:
         other = ours.by_key.get(item.key)
         if other is not None:
             if item.key[0] != "settled" and list(map(_content, item.facts)) != list(map(_content, other.facts)):
                 yield Conflict(_named(item.key), "both sides have it, and it says something else", other.said, item.said)
         elif item.key[0] == "approval":
-            yield Conflict(_named(item.key), "it was decided on the fork, and holds for what was asked there (S-7.5)", "not decided", item.said)
+            yield Conflict(_named(item.key), _DECIDED_THERE.format(stream, item.key[1]), "not decided", item.said)
         elif not live and item.key[0] in ("attempt", "settled"):
             yield Conflict(_named(item.key), "effects were off on this fork, so this outcome is nobody's", "no outcome", item.said)
     yield from _outcome_conflicts(ours, theirs)
@@ -257,8 +261,33 @@ def _key(fact: Any) -> tuple[Any, ...]:
     return (type(fact).__event_type__, *(str(getattr(fact, field)) for field in ("intent_id", "attempt", "number", "approval_id") if hasattr(fact, field)))
 
 
+_WORDS: Final[Mapping[str, str]] = {
+    "input": "the input {}",
+    "answer": "the model's answer at step {1} of activation {0}",
+    "read": "what read {1} of activation {0} gave",
+    "load": "the aggregate loaded at step {1} of activation {0}",
+    "attempt": "attempt {1} of the intent {0}",
+    "settled": "the outcome of the intent {}",
+    "approval": "the decision about {}",
+    "signal": "the signal {}",
+    "reply": "the reply of {} to the input {}",
+    "timer": "the timer {1} of activation {0}",
+    "cancel": "the request to cancel activation {}",
+    "failed": "failure {1} of activation {0}",
+    "redriven": "the redrive of activation {}",
+}
+_ORDINALS: Final = ("first", "second", "third")
+
+
 def _named(key: tuple[Any, ...]) -> str:
-    return " ".join(str(part) for part in key if part != "")
+    """What both sides have, in words."""
+    name, *about = key
+    if name == "turn":
+        ordinal = _ORDINALS[about[1]] if about[1] < len(_ORDINALS) else f"{about[1] + 1}th"
+        return f"the {ordinal} turn of activation {about[0]} behind the fork"
+    again = ", once more" if "again" in about else ""
+    words = _WORDS.get(name)
+    return (words.format(*about) if words is not None else " ".join((name, *(str(part) for part in about if part not in ("", "again"))))) + again
 
 
 def _content(fact: Any) -> dict[str, Any]:

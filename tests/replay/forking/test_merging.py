@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from intentlog.agents import ActivationContext, facts
 from intentlog.agents.appends import EFFECTS, TURNS
+from intentlog.agents.asking import answer
 from intentlog.agents.intents import attempt_event_id, settlement_event_id
 from intentlog.eventlog.errors import LogError
 from intentlog.eventlog.log import Claim, Wake
@@ -21,6 +23,7 @@ from intentlog.replay.errors import ForkRefused, MergeRefused
 from intentlog.replay.forking.bringing_back import carry_out, plan_merge
 from intentlog.replay.forking.edits import Edits, parse_edit, parse_inserts
 from intentlog.replay.forking.going_on import what_if
+from intentlog.replay.forking.merging import _KEYS, _named
 from intentlog.replay.forking.writing import live_name, write_copy, write_live
 from intentlog.replay.verify import verify_all
 from tests.replay.world import STREAM, Account, RefundAsked, World, app_of, refund
@@ -256,6 +259,7 @@ def test_other_payloads_are_a_conflict_with_both_shown(world):
     fork = what_if(world.log, app, STREAM, 0, approvals=False)
     write_live(fork, app, other.log, FORK, source_log="memory://", by="ann")
     conflict = plan_merge(world.log, other.log, app, FORK).plan.conflicts[0]
+    assert "the first turn of activation 0 behind the fork" == conflict.what
     assert ('"cents":1' in conflict.source.replace(" ", ""), '"cents":2' in conflict.fork.replace(" ", "")) == (True, True)
     other.log.close()
 
@@ -333,6 +337,28 @@ def test_an_attempt_that_a_copy_only_copied_is_the_sources(world, app, tmp_path)
     assert () == plan_merge(world.log, fork, app, STREAM).plan.conflicts
 
 
+async def asking(ctx: ActivationContext[Account], asked: RefundAsked) -> Any:
+    verdict = await ctx.approval("Pay?", channel="support", timeout=timedelta(hours=1))
+    return verdict.approved
+
+
+def test_a_decision_on_the_fork_is_a_conflict_until_the_source_has_it_too(world):
+    app = app_of(asking)
+    world.send(app, RefundAsked("o-1", 4200))
+    turn(world, app)
+    forked(world, app, world.log.head(STREAM))
+    answer(world.log, app.codec, FORK, "approval-0-0", approved=True, by="ann", reason="")
+    turn(world, app)
+    conflict, *others = plan_merge(world.log, world.log, app, FORK).plan.conflicts
+    assert "the decision about approval-0-0" == conflict.what
+    assert conflict.why.endswith(f"Decide it on the source, too, then merge again: eventlog approvals show {STREAM} approval-0-0")
+    assert [] == others
+    answer(world.log, app.codec, STREAM, "approval-0-0", approved=True, by="ann", reason="")
+    turn(world, app)
+    assert () == merged(world, app).conflicts
+    sound(world, app)
+
+
 steps = st.lists(st.sampled_from(["attempt", "settle", "turn", "cancel"]), max_size=7)
 
 
@@ -368,6 +394,14 @@ def test_what_is_said_to_be_carried_out_on_both_sides_was(before, data, after):
         assert () == plan.notes or "on both sides" in plan.notes[0]
     finally:
         world.log.close()
+
+
+def test_every_kind_of_thing_has_a_name_in_words():
+    for kind, (name, fields) in _KEYS.items():
+        told = _named((name, *(f"<{field}>" for field in fields)))
+        assert (kind, [], True) == (kind, [field for field in fields if f"<{field}>" not in told], told.split()[0] in ("the", "what", "attempt", "failure"))
+        assert told + ", once more" == _named((name, *(f"<{field}>" for field in fields), "again"))
+    assert "the second turn of activation 3 behind the fork" == _named(("turn", 3, 1))
 
 
 moves = st.lists(st.tuples(st.sampled_from(["attempt", "settle", "cancel"]), st.sampled_from([STREAM, FORK])) | st.just(("turn", "")), max_size=7)
