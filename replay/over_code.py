@@ -15,7 +15,7 @@ import msgspec
 
 from .child import Order
 from .errors import CannotBisect, CodeUnusable
-from .revisions import code_at, git
+from .revisions import check_revision, code_at, git
 from .sharing import Died, shared_out
 from .verdicts import Divergence, StreamReplay, Verdict
 
@@ -76,9 +76,11 @@ def parse_range(text: str) -> tuple[str, str]:
 def commits_of(first: str, second: str, folder: Path | None = None) -> list[Commit]:
     """``first``, and the commits that lead from it to ``second``, oldest first; of merges the main line.
 
-    Raises ``CannotBisect`` or ``CodeUnusable``.
+    Raises ``CannotBisect``, or ``CodeUnusable`` naming the one that git does not know.
     """
     here = folder or Path.cwd()
+    for revision in (first, second):
+        check_revision(here, revision)
     form = "--format=%H%x1f%cI%x1f%s"
     begin = git(here, "log", "--no-show-signature", "-1", form, f"{first}^{{commit}}", "--").splitlines()
     behind = git(here, "log", "--no-show-signature", "--reverse", "--first-parent", form, f"{first}..{second}", "--").splitlines()

@@ -63,6 +63,15 @@ def _paths(*roots: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(each) for root in roots for each in (root, root / "src") if each.is_dir()))
 
 
+def check_revision(here: Path, given: str) -> None:
+    """Raise ``CodeUnusable`` naming ``given`` when git knows no commit by this name in ``here``."""
+    try:
+        git(here, "rev-parse", "--verify", "--quiet", f"{given}^{{commit}}")
+    except CodeUnusable as problem:
+        why = _said(problem)
+        raise CodeUnusable(f"{given!r:.200} is no revision of the git repository around {here}{why}. git tag and git log list revisions.") from problem
+
+
 def _commit(here: Path, given: str) -> str:
     unknown = f"--code {given!r:.200} is neither a folder here nor a revision of the git repository around {here}"
     if not given or given.startswith("-"):

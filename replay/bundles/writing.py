@@ -50,7 +50,7 @@ def write_bundle(
     """
     target = Path(out)
     if target.exists():
-        raise ReplayError(f"{target} is there already, and nothing is written over. Name another file with -o, or move it away.")
+        raise ReplayError(f"{target} is there already, and nothing is written over. Name another file, or move this one away.")
     redacting = Redacting.of(redact, os.urandom(32) if key is None else key)
     names = _with_loaded(log, streams)
     members: dict[str, bytes] = {}

@@ -11,15 +11,19 @@ import attrs
 from ...agents.app import App
 from ...eventlog.log import EventLog
 from ...eventlog.names import category_of
-from ...eventlog.printing import cut, one_line, styled
+from ...eventlog.printing import cut, iso, one_line, styled
 from ..change_lines import change_lines, change_tree
 from ..diff import diff
 from ..fold import state_as_tree, state_at
+from ..paths import ABSENT, Path
 from ..story import Line, story
 from .bringing_back import Merge
 from .going_on import WhatIf, Why
 
 _MOST_LINES: Final = 60
+_MOST_UNSAID: Final = 4
+_TIMES: Final = ("now", "deadline", "expires_at", "fires_at", "retry_at")
+"""Fields of the runtime's events that are moments in µs."""
 _MOST_COMPARED: Final = 5_000
 
 
@@ -70,10 +74,12 @@ def fork_lines(log: EventLog, app: App, fork: WhatIf, *, width: int) -> Iterator
 def _event_lines(found: Sequence[Difference], width: int) -> Iterator[str]:
     yield styled("events: - of the source only, + of the fork only", bold=True)
     shown = 0
+    beside: dict[str, Line] = {}
     for each in found:
         if each.side == "same":
             versions = f"{each.lines[0].stored.version} to {each.lines[-1].stored.version}" if len(each.lines) > 1 else f"{each.lines[0].stored.version}"
             yield styled(f"  = {versions}  the same", dim=True)
+            beside = {}
             continue
         sign, colour = ("-", "red") if each.side == "source" else ("+", "green")
         for line in each.lines:
@@ -81,10 +87,30 @@ def _event_lines(found: Sequence[Difference], width: int) -> Iterator[str]:
             if shown > _MOST_LINES:
                 yield f"  … more: eventlog show {one_line(line.stored.stream)}, here and there"
                 return
-            head = f"  {sign} {line.stored.version:>4}  {cut(one_line(line.name), 24):<24}  "
-            yield styled(head, fg=colour) + cut(one_line(line.summary), max(width - len(head), 10))
+            head = f"{cut(one_line(line.name), 24):<24}  "
+            said = head + cut(one_line(line.summary), max(width - len(head) - 10, 10))
+            yield styled(f"  {sign} {line.stored.version:>4}  ", fg=colour) + styled(said[: len(head)], fg=colour) + said[len(head) :]
+            if each.side == "source":
+                beside[said] = line
+            elif said in beside:
+                yield from (styled(f"{'':10}{cut(text, max(width - 10, 10))}", dim=True) for text in _unsaid(beside[said], line))
     if not found:
         yield styled("  none from the first change on", dim=True)
+
+
+def _unsaid(before: Line, after: Line) -> Iterator[str]:
+    """What differs in two events whose lines read alike."""
+    changes = [change for change in diff(before.content, after.content) if change.path[:1] != ("seen",)]
+    for change in changes[:_MOST_UNSAID]:
+        yield f"{'.'.join(map(str, change.path)) or 'value'}: {_told(change.path, change.before)} → {_told(change.path, change.after)}"
+    if len(changes) > _MOST_UNSAID:
+        yield f"… and {len(changes) - _MOST_UNSAID} more"
+
+
+def _told(path: Path, value: Any) -> str:
+    if value is ABSENT:
+        return "nothing"
+    return iso(value) if path[-1:] and path[-1] in _TIMES and isinstance(value, int) and value > 0 else one_line(value, 60)
 
 
 def _state(log: EventLog, app: App, fork: WhatIf, *, mine: bool) -> Any:

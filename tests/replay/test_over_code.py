@@ -77,3 +77,12 @@ def test_a_range_without_commits_and_revisions_that_are_not_there_are_told(repos
         commits_of("nothing-of-this-name", "HEAD", repository)
     with pytest.raises(CodeUnusable):
         commits_of("HEAD~1", "HEAD", tmp_path_factory.mktemp("no-repository"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "unknown"), [("nope", "HEAD", "nope"), ("HEAD~1", "nope", "nope"), ("HEAD~9", "HEAD", "HEAD~9"), ("a b", "HEAD", "a b")]
+)
+def test_a_revision_that_git_does_not_know_is_named_and_not_the_command_that_found_out(repository, first, second, unknown):
+    with pytest.raises(CodeUnusable) as refused:
+        commits_of(first, second, repository)
+    assert f"{unknown!r} is no revision of the git repository around {repository}. git tag and git log list revisions." == str(refused.value)
