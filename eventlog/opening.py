@@ -27,6 +27,10 @@ _PREPARING: Final = {"sqlite": "prepare_sqlite", "postgresql": "prepare_postgres
 _DRIVERS: Final = {"psycopg": "pip install 'intentlog[postgres]'", "psycopg_pool": "pip install 'intentlog[postgres]'"}
 
 
+#: The commands that take a bundle where the others take a log.
+READ_BUNDLES: Final = "show, state, diff, why, bisect, trace, search, replay, preflight, verify, raw, bundle, fork, merge, shell"
+
+
 def open_log(url: str, *, clock: Clock = system_clock, create: bool = True, read_only: bool = False) -> EventLog:
     """The log behind ``url``: ``memory://``, ``sqlite:///relative/path.db`` (``sqlite:////absolute/path.db``), ``postgresql://user@host/database``.
 
@@ -58,6 +62,8 @@ def prepare_log(url: str) -> bool:
 def _store(url: str) -> tuple[ModuleType, str]:
     scheme = url.partition("://")[0] if "://" in url else ""
     if scheme not in _STORES:
+        if url.startswith("bundle:") or (not scheme and url.endswith(".bundle")):
+            raise InvalidUrl(f"{url!r:.200} is a bundle, and this reads logs only. What reads bundles: {READ_BUNDLES}.")
         known = ", ".join(f"{name}://" for name in _STORES)
         raise InvalidUrl(f"No store understands the log URL {masked_url(url)!r:.200}; it must begin with one of {known}. On a laptop: sqlite:///eventlog.db")
     module, function = _STORES[scheme]

@@ -13,6 +13,7 @@ import click
 
 from ...eventlog.cli import group
 from ...eventlog.console import OK, CouldNot
+from ...eventlog.opening import READ_BUNDLES
 from ..expressions import parse_expression
 from ..sources import bundle_path
 from .answers import Answer
@@ -124,7 +125,7 @@ def _filled(session: Session, name: str, command: click.Command, words: list[str
     if name == "fork":
         _check_fork(session, words)
     if "url" in options and bundle_path(session.url) is not None and options["url"].metavar != SOURCE:
-        raise click.UsageError(f"{name} reads logs, and {session.url} is a bundle. What reads bundles: show, state, replay, verify, search, trace, raw.")
+        raise click.UsageError(f"{name} reads logs only, and {session.url} is a bundle. What reads bundles: {READ_BUNDLES}.")
     if "url" in options and not any(word == "--log" or word.startswith("--log=") for word in words):
         words = [*words, "--log", session.url]
     spec = session.loaded.spec if session.loaded is not None and session.loaded.spec else session.app_spec

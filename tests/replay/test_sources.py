@@ -1,18 +1,24 @@
-"""Every command that looks back takes a bundle for a log."""
+"""Every command that looks at one history takes a bundle for a log, and the others say which those are."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from intentlog.eventlog.cli import group
 from intentlog.eventlog.errors import InvalidUrl, StoreSchemaError
+from intentlog.eventlog.opening import READ_BUNDLES
 from intentlog.replay.bundles import write_bundle
 from intentlog.replay.errors import BrokenBundle
+from intentlog.replay.shell.through import SOURCE
 from intentlog.replay.sources import open_source, reading_source
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
 
@@ -92,3 +98,30 @@ def test_a_broken_bundle_is_told_in_one_line(folder):
     code, out, err = eventlog(folder, "show", STREAM, "--log", "broken.bundle")
     assert (3, "", 1) == (code, out, len(err.splitlines()))
     assert "broken.bundle is no bundle" in err
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command and every part of a group that takes --log, by what is typed."""
+    found: dict[str, click.Command] = {}
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        parts = {f"{name} {part}": each for part, each in command.commands.items()} if isinstance(command, click.Group) else {name: command}
+        found |= {said: each for said, each in parts.items() if any(option.name == "url" for option in each.params)}
+    return found
+
+
+def test_what_is_said_to_read_bundles_does_and_nothing_else():
+    taking = {name for name, each in commands().items() if any(option.name == "url" and option.metavar == SOURCE for option in each.params)}
+    assert taking == set(READ_BUNDLES.split(", "))
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    said = page.partition("The commands that look at one history take the file")[2].partition(". Those")[0]
+    assert taking == set(re.findall("`([a-z]+)`", said))
+
+
+@pytest.mark.parametrize("source", ["case.bundle", "bundle:case"])
+@pytest.mark.parametrize("words", ["streams", "stats", "tail", "projections list", "intents list", "approvals list", "dead-letters list"])
+def test_what_looks_after_a_log_says_what_reads_a_bundle(words, source):
+    done = CliRunner().invoke(group, [*words.split(), "--log", source], prog_name="eventlog")
+    assert (2, "") == (done.exit_code, done.stdout)
+    assert f"'{source}' is a bundle, and this reads logs only. What reads bundles: show, state, diff" in done.stderr

@@ -91,7 +91,7 @@ def test_a_bundle_is_walked_without_its_log(recorded: EventLog, tmp_path: Path, 
         assert "~ refunded_cents  4207 → 4200" in tell("back 3")
         assert "same as recorded" in tell("run")
         assert f"{STREAM} version 18" in tell("raw")
-        assert "tail reads logs, and" in tell("tail")
+        assert "tail reads logs only, and" in tell("tail")
 
 
 def test_without_the_code_the_runtimes_part_is_there(recorded: EventLog, told_by):
