@@ -108,6 +108,10 @@ def streams(prefix: str, url: str, as_json: bool) -> None:
     """List streams and how things stand in each.
 
     PREFIX: only those whose names begin with it.
+
+    \b
+    eventlog streams
+    eventlog streams orders- --json
     """
     from .listing import listed
 

@@ -68,7 +68,11 @@ def _before(duplicate: bool) -> str:
 @log_option
 @json_option
 def cancel(agent: str, key: str, seq: int | None, by: str | None, reason: str, url: str, as_json: bool) -> int:
-    """Ask an activation to end; it cleans up first."""
+    """Ask an activation to end; it cleans up first.
+
+    \b
+    eventlog cancel orders o-1 --reason "sent by mistake"
+    """
     from .errors import RequestRefused
 
     with writing(url, create=False) as log:

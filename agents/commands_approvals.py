@@ -111,6 +111,10 @@ def show(stream: str, approval: str | None, url: str, as_json: bool) -> None:
     """Show what a stream asks, with all its details and the digest that an answer is bound to.
 
     An APPROVAL that is over is shown with its answer: who, when and why.
+
+    \b
+    eventlog approvals show orders-o-1
+    eventlog approvals show orders-o-1 approval-0-1 --json
     """
     from .app import runtime_codec
     from .asking import on_record
@@ -236,7 +240,11 @@ def _asked_for(client: Client, stream: str, approval: str) -> bytes | None:
 @log_option
 @json_option
 def deny(stream: str, approval: str, digest: bytes | None, by: str | None, reason: str, keys: KeyRing | None, url: str, as_json: bool) -> None:
-    """Say no. The first answer is final."""
+    """Say no. The first answer is final.
+
+    \b
+    eventlog approvals deny orders-o-1 approval-0-1 --reason "not a customer"
+    """
     with writing(url, create=False) as log:
         _answer(_client(log, keys), stream, approval, False, digest, by, reason, as_json)
 

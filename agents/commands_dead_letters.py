@@ -50,7 +50,11 @@ def dead_letters() -> None:
 @log_option
 @json_option
 def list_(statuses: tuple[str, ...], tool: str | None, key: str | None, older_than: int | None, url: str, as_json: bool) -> None:
-    """List them all, oldest first."""
+    """List them all, oldest first.
+
+    \b
+    eventlog dead-letters list --tool ship --older-than 1h
+    """
     from .dead_letters import all_letters
 
     with reading(url) as log:
@@ -147,7 +151,11 @@ def _as_object(letter: AnyLetter) -> dict[str, Any]:
 @log_option
 @json_option
 def show(stream: str, seq: int | None, intent: str | None, url: str, as_json: bool) -> None:
-    """Show one: what it is, why it is here, its raw bytes where nobody vouches for it, and what can be done."""
+    """Show one: what it is, why it is here, its raw bytes where nobody vouches for it, and what can be done.
+
+    \b
+    eventlog dead-letters show orders-o-1
+    """
     from .abbreviations import intent_named
     from .dead_letters import ParkedInput, letters_of, opened
     from .errors import InputRefused, RequestRefused

@@ -47,7 +47,11 @@ def intents() -> None:
 def list_(
     statuses: tuple[str, ...], everything: bool, tool: str | None, key: str | None, stream: str | None, older_than: int | None, url: str, as_json: bool
 ) -> None:
-    """List what needs somebody, oldest first: open ones, and UNKNOWN ones that nobody has resolved."""
+    """List what needs somebody, oldest first: open ones, and UNKNOWN ones that nobody has resolved.
+
+    \b
+    eventlog intents list --status unknown --older-than 1h
+    """
     from ..eventlog.held_back import held_back
     from .operating import standings
 
@@ -116,6 +120,9 @@ def show(intent: str, stream: str | None, url: str, as_json: bool) -> None:
     """Show one with its arguments, how it stands, and what can be done.
 
     INTENT is its id, or how that begins: six characters or more, if no other one begins with them.
+
+    \b
+    eventlog intents show 25ddf24b
     """
     from .abbreviations import intent_named
     from .errors import RequestRefused
@@ -222,7 +229,11 @@ def _change(url: str, as_json: bool, done: str, intent: str, stream: str | None,
 @_named_options
 @_changing
 def retry(intent: str, stream: str | None, by: str | None, reason: str, patience: float, url: str, as_json: bool) -> None:
-    """Have a postponed intent tried now instead of later. INTENT as for `show`."""
+    """Have a postponed intent tried now instead of later. INTENT as for `show`.
+
+    \b
+    eventlog intents retry 25ddf24b
+    """
     from .operating import retry as put_forward
 
     _change(url, as_json, "is due now", intent, stream, lambda log, whole: put_forward(log, whole, by=who(by), reason=reason, stream=stream, patience=patience))
@@ -236,7 +247,11 @@ _signing = keys_option("Sign the outcome, for workers that insist on it:")
 @_changing
 @_signing
 def cancel(intent: str, stream: str | None, by: str | None, reason: str, patience: float, keys: KeyRing | None, url: str, as_json: bool) -> None:
-    """Take back an intent that nobody has attempted. INTENT as for `show`."""
+    """Take back an intent that nobody has attempted. INTENT as for `show`.
+
+    \b
+    eventlog intents cancel 25ddf24b --reason "sent by mistake"
+    """
     from .operating import cancel as take_back
 
     named: dict[str, Any] = {"by": who(by), "reason": reason, "stream": stream, "patience": patience, "keys": keys}

@@ -83,6 +83,9 @@ def run(**options: Any) -> int:
 
     A line of FILE is {"agent": …, "key": …, "type": …, "payload": …, "id": …}, or whatever the app's intake takes. A line
     that is refused is told on stderr and the others go on; then the exit code is 3.
+
+    \b
+    eventlog run shop:app --until-idle
     """
     from .serving import Serving
 
@@ -96,6 +99,9 @@ def worker(**options: Any) -> int:
     """Run an app's agents without carrying out their effects.
 
     Intents wait in the log for an effector (`eventlog run` has one).
+
+    \b
+    eventlog worker shop:app --until-idle
     """
     from .serving import Serving
 
@@ -109,6 +115,9 @@ def demo(keep: str | None) -> int:
     """See an agent killed after it paid, come back, and not pay twice.
 
     Everything is real and local: child processes, SIGKILL, an SQLite file, a model and a bank on a loopback port.
+
+    \b
+    eventlog demo --keep ./demo
     """
     from .demo.story import tell
 

@@ -22,6 +22,9 @@ def effector(crash: Boundary | None, until_idle: bool, **given: str | None) -> i
 
     It needs the tools alone: no agent runs here. Every option also reads an environment variable. It serves until SIGTERM or
     ^C: once lets running tools end, twice stops at once. Health and metrics are served over HTTP, log lines go to stderr.
+
+    \b
+    eventlog effector --registry shop:app
     """
     from .replica import serve
 

@@ -33,6 +33,10 @@ def init(url: str, as_json: bool) -> None:
     Safe to run twice, and by two at once: a log that is there and up to date is left alone. Indexes that somebody dropped are made
     anew, or the rows in their way named. On PostgreSQL, run it as the role that owns the
     schema, and once after restoring a dump into another server.
+
+    \b
+    eventlog init
+    eventlog init --log postgresql://owner@db/log
     """
     from .opening import prepare_log
 
@@ -55,7 +59,12 @@ def init(url: str, as_json: bool) -> None:
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Only events of this type; may be given several times.")
 @click.option("--category", "categories", metavar="NAME", multiple=True, help="Only streams of this agent; may be given several times.")
 def tail(url: str, as_json: bool, follow: bool, count: int | None, after: int | None, types: tuple[str, ...], categories: tuple[str, ...]) -> None:
-    """Print the end of the log, one line an event."""
+    """Print the end of the log, one line an event.
+
+    \b
+    eventlog tail -n 5
+    eventlog tail -f --type intent.settled --category orders
+    """
     from .codec import Codec
     from .registry import EventRegistry
     from .watching import telling

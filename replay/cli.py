@@ -32,6 +32,10 @@ def show(stream: str, first: int, last: int | None, count: int | None, url: str,
     """Tell the story of STREAM: time, version, event, and a line about it.
 
     Times are UTC; events of one append share theirs. With --app, users' events are named by their classes and upcast.
+
+    \b
+    eventlog show accounts-acct-42
+    eventlog show accounts-acct-42 -n 20 --app refunds:app
     """
     from .errors import NoSuchVersion
     from .fold import head_of

@@ -30,6 +30,9 @@ def rebuild(name: str, version: int | None, in_place: bool, restart: bool, batch
 
     Appends, readers and the live version go on. Killed half way, the same command carries on where it was. The exit
     code is 1 when it had to park events: the view is there, and lacks them.
+
+    \b
+    eventlog projections rebuild open-orders --app shop:app
     """
     from .beside import rebuild_beside
     from .keeping_up import rebuild as rebuild_in_place
@@ -75,6 +78,9 @@ def swap(name: str, version: int | None, lacking: bool, url: str, app: str | Non
     """Make a version the live one.
 
     It catches up, then every reader sees it at once. The old view is kept until it is dropped. Without the code for the version (--app) it must not be behind.
+
+    \b
+    eventlog projections swap open-orders --app shop:app
     """
     from .beside import swap as swap_in
     from .beside import swap_as_it_is
@@ -111,6 +117,9 @@ def drop(name: str, version: int, url: str, as_json: bool) -> int:
     """Remove a version that is not live.
 
     Stop what still runs that version first, or it builds the view again.
+
+    \b
+    eventlog projections drop open-orders 1
     """
     from .beside import drop as drop_view
     from .declared import view_of

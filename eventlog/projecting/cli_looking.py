@@ -23,6 +23,9 @@ def list_all(url: str, app: str | None, as_json: bool) -> int:
     """List every version, and how it stands.
 
     With --app those that were never run as well.
+
+    \b
+    eventlog projections list
     """
     from .standing import standings
 
@@ -75,6 +78,9 @@ def lag(name: str | None, most: int | None, url: str, app: str | None, as_json: 
 
     Counted are the events that it has yet to see, and how old the oldest of them is. With --app only the types that a
     projection wants are counted. A view that is ahead of the log ends in 1, too.
+
+    \b
+    eventlog projections lag
     """
     from .standing import lag_of, standings
 
@@ -108,6 +114,9 @@ def compare(name: str, left: int | None, right: int | None, count: int, url: str
     """Compare two versions row by row.
 
     The live one and the newest other, unless they are given. The exit code is 1 when they differ.
+
+    \b
+    eventlog projections compare open-orders 1 2
     """
     from .comparing import compare as compared
 

@@ -26,6 +26,9 @@ def parked(name: str | None, version: int | None, retry: bool, url: str, app: st
     """List, or retry, events stepped over.
 
     A retry hands an event to the handler out of turn. Where the order matters, rebuild instead.
+
+    \b
+    eventlog projections parked open-orders --retry --app shop:app
     """
     if retry:
         return _retry(name, version, url, app, as_json)

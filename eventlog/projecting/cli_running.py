@@ -36,6 +36,9 @@ def run(names: tuple[str, ...], until_idle: bool, poll_ms: int, batch: int, url:
 
     All of them unless some are named, until ^C. A projection that meets an event it cannot take stops, or parks it, as it
     is declared; the others go on. The exit code is 3 when one stopped, 1 when one lacks parked events.
+
+    \b
+    eventlog projections run --until-idle --app shop:app
     """
     from ..watching import telling
     from .keeping_up import run_all
