@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from intentlog.agents import ActivationContext, facts
-from intentlog.agents.appends import EFFECTS, TURNS
 from intentlog.agents.asking import answer
-from intentlog.agents.intents import attempt_event_id, settlement_event_id
-from intentlog.eventlog.errors import LogError
-from intentlog.eventlog.log import Claim, Wake
-from intentlog.eventlog.versions import ANY
 from intentlog.replay import Verdict, replay_stream
 from intentlog.replay.bundles import open_bundle
 from intentlog.replay.errors import ForkRefused, MergeRefused
@@ -24,107 +18,15 @@ from intentlog.replay.forking.bringing_back import carry_out, plan_merge
 from intentlog.replay.forking.edits import Edits, parse_edit, parse_inserts
 from intentlog.replay.forking.going_on import what_if
 from intentlog.replay.forking.merging import _KEYS, _named
-from intentlog.replay.forking.writing import live_name, write_copy, write_live
+from intentlog.replay.forking.writing import write_copy, write_live
 from intentlog.replay.verify import verify_all
+from tests.replay.forking.sides import FORK, Begun, attempt, cancel, effect, forked, intents, merged, open_intent, paying_twice, settle, sound, turn
 from tests.replay.world import STREAM, Account, RefundAsked, World, app_of, refund
-
-FORK = f"{STREAM}~fork1"
-
-
-async def paying_twice(ctx: ActivationContext[Account], asked: RefundAsked) -> Any:
-    """Two effects, one after the other."""
-    first = await ctx.perform(refund, order_id=asked.order_id, cents=asked.cents)
-    second = await ctx.perform(refund, order_id=first, cents=1)
-    return [first, second]
 
 
 @pytest.fixture
 def app() -> Any:
     return app_of(paying_twice)
-
-
-def forked(world: World, app: Any, at: int = 0) -> None:
-    """A live fork at ``at`` of a stream that has its input only, beside the source."""
-    if world.log.head(STREAM) < 0:
-        world.send(app, RefundAsked("o-1", 4200))
-    fork = what_if(world.log, app, STREAM, at, approvals=False)
-    write_live(fork, app, world.log, live_name(world.log, STREAM), source_log="memory://", by="ann")
-
-
-def intents(world: World, app: Any, stream: str) -> dict[str, list[Any]]:
-    """Open intents of a stream: id → what befell it."""
-    found: dict[str, list[Any]] = {}
-    for stored in world.log.read(stream):
-        fact = app.codec.decode_stored(stored)
-        if hasattr(fact, "intent_id"):
-            found.setdefault(fact.intent_id, []).append(fact)
-    return found
-
-
-def open_intent(world: World, app: Any, stream: str) -> tuple[str, int] | None:
-    for intent_id, befell in intents(world, app, stream).items():
-        if not any(isinstance(fact, facts.IntentSettled) for fact in befell):
-            return intent_id, sum(isinstance(fact, facts.IntentAttempted) for fact in befell)
-    return None
-
-
-#: Effects that were begun, by what they are: (seq, step) of their intents.
-Begun = Counter[tuple[int, int]]
-
-
-def append(world: World, app: Any, stream: str, fact: Any, event_id: bytes) -> bool:
-    """As an effector would, under the stream's lease; whether the store took it."""
-    now = world.clock()
-    token = world.log.schedule.acquire(EFFECTS, [stream], "e", now=now, until=now + 1).get(stream)
-    if token is None:
-        return False
-    world.log.schedule.release([Claim(EFFECTS, stream, token, None)])
-    try:
-        world.log.append(stream, [app.codec.stage(fact, event_id=event_id)], ANY, wakes=[Wake(TURNS, world.clock(), sooner=True)])
-    except LogError:
-        return False
-    return True
-
-
-def attempt(world: World, app: Any, stream: str) -> bool:
-    found = open_intent(world, app, stream)
-    if found is None or found[1]:
-        return False
-    return append(world, app, stream, facts.IntentAttempted(found[0], 1, "e", 1), attempt_event_id(found[0], 1))
-
-
-def settle(world: World, app: Any, stream: str, status: str = "OK", value: Any = "re_1") -> bool:
-    """Attempted and settled; whether there was anything open."""
-    attempt(world, app, stream)
-    found = open_intent(world, app, stream)
-    if found is None:
-        return False
-    return append(world, app, stream, facts.IntentSettled(found[0], status, value, attempts=1, settled_by="e"), settlement_event_id(found[0], 1))
-
-
-def cancel(world: World, app: Any, stream: str) -> bool:
-    found = open_intent(world, app, stream)
-    if found is None or found[1]:
-        return False
-    return append(world, app, stream, facts.IntentSettled(found[0], "CANCELLED", settled_by="bob"), settlement_event_id(found[0], 0))
-
-
-def turn(world: World, app: Any) -> None:
-    """Every turn that is due, on both sides."""
-    world.run(app, effector=False)
-
-
-def merged(world: World, app: Any) -> Any:
-    plan = plan_merge(world.log, world.log, app, FORK)
-    if not plan.plan.conflicts:
-        carry_out(plan, world.log, world.log, app, by="ann")
-    return plan.plan
-
-
-def sound(world: World, app: Any) -> None:
-    for stream in (STREAM, FORK):
-        assert (Verdict.SAME, "") == ((found := replay_stream(world.log, app, stream)).verdict, found.reason or str(found.divergence or ""))
-    assert [] == [report.faults for report in verify_all(world.log, app, [STREAM, FORK]) if not report.sound]
 
 
 def test_settled_on_the_fork_beats_pending_on_the_source(world, app):
@@ -310,33 +212,6 @@ def test_somebody_who_is_quicker_wins_and_nothing_is_written(world, app):
     assert before == list(world.log.read_all())
 
 
-def settled_on_both(world: World, app: Any) -> None:
-    """The source has carried out its first effect before it is forked; the tool ran once."""
-    world.send(app, RefundAsked("o-1", 4200))
-    turn(world, app)
-    settle(world, app, STREAM)
-    turn(world, app)
-
-
-@pytest.mark.parametrize("kind", ["input.received", "intent.settled"])
-def test_an_outcome_that_the_fork_only_copied_was_not_carried_out_twice(world, app, kind):
-    settled_on_both(world, app)
-    forked(world, app, world.types().index(kind))
-    assert "intent.settled" in [each.type for each in world.log.read(FORK)]
-    assert ((), ()) == ((plan := plan_merge(world.log, world.log, app, FORK).plan).notes, plan.conflicts)
-
-
-def test_an_attempt_that_a_copy_only_copied_is_the_sources(world, app, tmp_path):
-    world.send(app, RefundAsked("o-1", 4200))
-    turn(world, app)
-    attempt(world, app, STREAM)
-    write_copy(what_if(world.log, app, STREAM, None), f"{tmp_path}/fork.bundle", source_log="memory://", by="ann")
-    fork = open_bundle(f"{tmp_path}/fork.bundle")
-    assert () == plan_merge(world.log, fork, app, STREAM).plan.conflicts
-    settle(world, app, STREAM)
-    assert () == plan_merge(world.log, fork, app, STREAM).plan.conflicts
-
-
 async def asking(ctx: ActivationContext[Account], asked: RefundAsked) -> Any:
     verdict = await ctx.approval("Pay?", channel="support", timeout=timedelta(hours=1))
     return verdict.approved
@@ -357,43 +232,6 @@ def test_a_decision_on_the_fork_is_a_conflict_until_the_source_has_it_too(world)
     turn(world, app)
     assert () == merged(world, app).conflicts
     sound(world, app)
-
-
-steps = st.lists(st.sampled_from(["attempt", "settle", "turn", "cancel"]), max_size=7)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(before=steps, data=st.data(), after=st.lists(st.tuples(st.sampled_from(["attempt", "settle", "turn"]), st.sampled_from([STREAM, FORK])), max_size=6))
-def test_what_is_said_to_be_carried_out_on_both_sides_was(before, data, after):
-    world, app = World(), app_of(paying_twice)
-    ran: dict[str, Begun] = {STREAM: Begun(), FORK: Begun()}
-
-    def happens(what: str, stream: str) -> None:
-        if what == "turn":
-            turn(world, app)
-        else:
-            ran[stream] += effect(world, app, stream, what)
-
-    try:
-        world.send(app, RefundAsked("o-1", 4200))
-        turn(world, app)
-        for what in before:
-            happens(what, STREAM)
-        try:
-            forked(world, app, data.draw(st.integers(0, world.log.head(STREAM))))
-        except ForkRefused:
-            assume(False)
-        for what, stream in after:
-            happens(what, stream)
-        plan = plan_merge(world.log, world.log, app, FORK).plan
-        places = {(fact.seq, fact.step): each for each, (fact, *_) in intents(world, app, STREAM).items()}
-        both = {places[place] for place in ran[STREAM] if ran[STREAM][place] and ran[FORK][place] and place in places}
-        noted = {note.split()[1] for note in plan.notes}
-        assert noted <= both
-        assert all(any(f"intent {each} " in text for text in (*plan.notes, *(c.what + " " for c in plan.conflicts))) for each in both)
-        assert () == plan.notes or "on both sides" in plan.notes[0]
-    finally:
-        world.log.close()
 
 
 def test_every_kind_of_thing_has_a_name_in_words():
@@ -430,19 +268,3 @@ def test_after_any_merge_nothing_is_carried_out_twice(happened):
         assert twice_before == {place for place, count in begun.items() if count > 1}
         assert {"activation.completed", "activation.failed"} & set(world.types())  # a cancelled effect raises
     world.log.close()
-
-
-def effect(world: World, app: Any, stream: str, what: str) -> Begun:
-    """Do it, and say which effect was begun by that."""
-    found = open_intent(world, app, stream)
-    if what == "cancel":
-        cancel(world, app, stream)
-    elif found is not None and not found[1]:
-        began = attempt(world, app, stream)
-        if what == "settle":
-            settle(world, app, stream)
-        staged = next(fact for fact in intents(world, app, stream)[found[0]] if isinstance(fact, facts.IntentStaged))
-        return Begun({(staged.seq, staged.step): int(began)})
-    elif what == "settle":
-        settle(world, app, stream)
-    return Begun()
