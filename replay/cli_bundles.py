@@ -36,10 +36,10 @@ def bundle(streams: list[str], out: str, everything: bool, category: str | None,
 
     With their events go what their turns had loaded of other streams, snapshots, and hashes of all of it; with --app also
     how the classes looked and the state at each stream's end, which replay compares with what other code folds. Every
-    command that looks back takes the file for a log: --log FILE. Nothing runs when it is opened.
+    command that looks at one history takes the file for a log: --log FILE. Nothing runs when it is opened.
 
     A path to --redact is written as search shows it: comments[0].body, or comments.*.body for each of them; * also stands for
-    a part of a name. Fields of an input may be written with payload. in front or without.
+    a part of a name. Fields of an input may be written with payload. in front or without. Equal values get equal marks.
     """
     from .bundles.writing import write_bundle
 

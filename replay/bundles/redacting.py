@@ -1,7 +1,7 @@
-"""Taking values out of a history before it leaves the house: each becomes a keyed digest and a size.
+"""Taking values out of a history before it leaves the house: each becomes a keyed digest.
 
 Equal values of one bundle get equal marks, so that who reads it still sees what changed; the key is forgotten, so that no
-mark can be looked up by trying values. Whatever else would give a value away goes with it: the digests that the runtime
+mark can be looked up by trying values, and a mark does not tell how long the value was. Whatever else would give a value away goes with it: the digests that the runtime
 keeps of requests and arguments. A path is ``[TYPE:]FIELD.FIELD…`` with ``*`` for any field or element or any part of a name, as
 ``eventlog search`` shows it: an element is ``.3`` or ``[3]``, and an input's own fields are reached through ``payload`` or without it.
 """
@@ -162,7 +162,7 @@ class Redacting:
 
     def _mark(self, value: Any) -> str | bytes:
         blob = value if isinstance(value, bytes) else self._codec.encode_value(value, Any)
-        mark = f"redacted:{self._digest(blob, 8).hex()}:{len(blob)}"
+        mark = f"redacted:{self._digest(blob, 8).hex()}"
         return mark.encode() if isinstance(value, bytes) else mark
 
     def _digest(self, blob: bytes, size: int) -> bytes:

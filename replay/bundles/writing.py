@@ -42,7 +42,7 @@ def write_bundle(
     Streams that their turns had loaded are put in as well. With ``app``, the manifest tells how its classes looked and
     what its folding code was, and each of its agents' streams has the fold at its end as its snapshot, so that other code
     can be held against it; otherwise a stream has the snapshot that the log has of it. ``redact`` takes paths (see
-    ``parse_redactions``); what they name is replaced by a keyed digest and a size, under ``key`` (made anew and forgotten
+    ``parse_redactions``); what they name is replaced by a keyed digest, under ``key`` (made anew and forgotten
     when there is none), and snapshots are left out.
 
     Raises ``NoSuchStream``, ``BrokenHistory`` for a stream with a hole, ``Unredactable`` for a path that names nothing that

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ def test_equal_values_have_equal_marks_and_another_key_other_ones(world, app, tm
     write_bundle(world.log, [STREAM], tmp_path / "other.bundle", app, ["refund.asked:order_id"])
     other = [app.codec.decode_stored(each).order_id for each in open_bundle(tmp_path / "other.bundle").read(STREAM) if each.type == "refund.asked"]
     assert set(marks).isdisjoint(other)
+
+
+@pytest.mark.parametrize("value", ["", "x", "a" * 5_000, "é"])
+def test_a_mark_does_not_tell_how_long_the_value_was(world, app, tmp_path, value):
+    world.story(app, RefundAsked(value, 4200))
+    opened = redacted(world, app, tmp_path / "r.bundle", "refund.asked:order_id", "output")
+    (asked,) = (app.codec.decode_stored(each) for each in opened.read(STREAM) if each.type == "refund.asked")
+    assert re.fullmatch("redacted:[0-9a-f]{16}", asked.order_id)
 
 
 def test_replaying_what_was_redacted_cannot_be_done_and_is_no_divergence(world, app, tmp_path):
