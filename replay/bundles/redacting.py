@@ -1,8 +1,10 @@
 """Taking values out of a history before it leaves the house: each becomes a keyed digest.
 
 Equal values of one bundle get equal marks, so that who reads it still sees what changed; the key is forgotten, so that no
-mark can be looked up by trying values, and a mark does not tell how long the value was. Whatever else would give a value away goes with it: the digests that the runtime
-keeps of requests and arguments. A path is ``[TYPE:]FIELD.FIELD…`` with ``*`` for any field or element or any part of a name, as
+mark can be looked up by trying values, and a mark does not tell how long the value was. Whatever else would give a value
+away goes with it: the digests that the runtime keeps of requests and arguments.
+
+A path is ``[TYPE:]FIELD.FIELD…`` with ``*`` for any field or element or any part of a name, as
 ``eventlog search`` shows it: an element is ``.3`` or ``[3]``, and an input's own fields are reached through ``payload`` or without it.
 """
 
