@@ -19,7 +19,6 @@ Nothing here waits except ``execute`` and ``reconcile``.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable
@@ -29,9 +28,9 @@ from typing import Any, Final
 import attrs
 
 from ..agents import facts
+from ..agents.calling import called, raised
 from ..agents.errors import ArgumentRefused
 from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, fact_id, settlement_event_id
-from ..agents.reading import is_cancelled
 from ..agents.signing import Signature, Verifier
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
 from ..eventlog.clock import Micros, to_datetime
@@ -120,14 +119,18 @@ async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
             return None
         return Outcome(ERROR, failure=facts.Failure("GaveUp", f"{pending.unseen} attempts were begun and none was seen to end"))
     if tool.reconcile is not None:
-        try:
-            async with asyncio.timeout(tool.timeout.total_seconds()):
-                found = await _called(tool, tool.reconcile, _info(pending, pending.attempts), bound)
-            if found is not None:
-                return Outcome(OK, value=_recordable(found, tool, codec))
-        except BaseException as problem:  # whatever a reconciler raises, it could not tell
-            if isinstance(problem, asyncio.CancelledError) and is_cancelled():
-                raise
+        seconds = tool.timeout.total_seconds()
+        asked = await called(functools.partial(_called, tool, tool.reconcile, _info(pending, pending.attempts), bound), seconds)
+        if asked.late and asked.value is None:
+            text = f"its reconcile function ran longer than {seconds:g} s"
+            return Outcome(UNKNOWN, failure=facts.Failure("TimedOut", text, raised(asked.problem)))
+        problem = asked.problem
+        if asked.value is not None:
+            try:
+                return Outcome(OK, value=_recordable(asked.value, tool, codec))
+            except Exception as refused:  # and so is what it found, when that cannot be recorded
+                problem = refused
+        if problem is not None:  # whatever a reconciler raises, it could not tell
             return Outcome(UNKNOWN, failure=facts.Failure(type(problem).__name__, f"its reconcile function failed: {_text(problem)}"))
     return Outcome(
         UNKNOWN,
@@ -140,22 +143,23 @@ async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
 async def execute(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Codec) -> Outcome:
     """Call the tool under its timeout. ERROR when it raised, timed out or returned something unencodable: it may have run.
 
-    A tool's ``BaseException`` is an ERROR as well, except the cancellation that ends this very call.
+    A tool's ``BaseException`` is an ERROR as well, and so is a cancellation that it brought on itself; only one of who waits
+    here is passed on. Once its time is over whatever it raises is ``TimedOut``, and never tried again: nobody can say what an
+    effect did that was cut off, however harmless its tool calls the error that came of it. A value that it returns after it
+    was told to stop is its outcome all the same: then the tool does know what happened, and an ERROR would say of money
+    that moved that nobody knows, and lose what the other side calls it.
     """
     arguments = bound | ({"intent": _info(pending, pending.attempts)} if tool.takes_intent else {})
     seconds = tool.timeout.total_seconds()
+    ended = await called(functools.partial(_called, tool, tool.fn, None, arguments), seconds)
+    if ended.problem is not None and ended.late:
+        text = f"{tool.name} ran longer than {seconds:g} s; whether it took effect is not known"
+        return Outcome(ERROR, failure=facts.Failure("TimedOut", text, raised(ended.problem)))
+    if ended.problem is not None:
+        failure = facts.Failure(type(ended.problem).__name__, _text(ended.problem))
+        return Outcome(ERROR, failure=failure, retry_after=tool.policies.waits(ended.problem))
     try:
-        async with asyncio.timeout(seconds) as timer:
-            value = await _called(tool, tool.fn, None, arguments)
-    except BaseException as problem:
-        if isinstance(problem, asyncio.CancelledError) and is_cancelled():
-            raise
-        if isinstance(problem, TimeoutError) and timer.expired():
-            return Outcome(ERROR, failure=facts.Failure("TimedOut", f"{tool.name} ran longer than {seconds:g} s; whether it took effect is not known"))
-        failure = facts.Failure(type(problem).__name__, _text(problem))
-        return Outcome(ERROR, failure=failure, retry_after=tool.policies.waits(problem))
-    try:
-        return Outcome(OK, value=_recordable(value, tool, codec))
+        return Outcome(OK, value=_recordable(ended.value, tool, codec))
     except _TooLarge as problem:
         return Outcome(ERROR, failure=facts.Failure("ResultTooLarge", str(problem)))
     except LogError as problem:

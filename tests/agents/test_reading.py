@@ -116,6 +116,73 @@ def test_without_a_policy_a_slow_read_ends_at_its_time():
         assert ["02 s"] == world.outputs()
 
 
+def told_by(fn: Any, **how: Any) -> tuple[list[Any], list[Any]]:
+    """What the agent hears of ``fn``, and what the journal keeps."""
+
+    async def code(ctx: Ctx) -> Complete:
+        try:
+            return Complete(await ctx.run(fn, **how))
+        except Exception as problem:
+            return Complete(type(problem).__name__)
+
+    with World(code) as world:
+        world.send()
+        world.run()
+        assert [] == world.failures()
+        return world.outputs(), [each.failure for each in world.facts(facts.ToolCallCached)]
+
+
+def test_a_read_out_of_its_time_is_timed_out_whatever_it_raises():
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            raise ValueError("in its clean-up") from None
+
+    outputs, (failure,) = told_by(slow, timeout=timedelta(milliseconds=20))
+    assert (["TimeoutError"], "TimeoutError") == (outputs, failure.type)
+    assert "ValueError: in its clean-up" in failure.detail
+
+
+def test_a_value_read_after_the_read_was_told_to_stop_is_what_was_read():
+    async def slow() -> str:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            return "at last"
+        return "in time"
+
+    assert (["at last"], [None]) == told_by(slow, timeout=timedelta(milliseconds=20))
+
+
+def test_a_read_that_cancels_itself_has_failed_and_the_turn_goes_on():
+    async def cancels() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(5)
+
+    outputs, (failure,) = told_by(cancels)
+    assert ("CancelledError", 1) == (failure.type, len(outputs))
+
+
+def test_a_read_that_is_deaf_to_the_end_of_its_turn_does_not_prolong_it():
+    async def deaf() -> str:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            return "at last"
+        return "in time"
+
+    async def code(ctx: Ctx) -> Complete:
+        return Complete(await ctx.run(deaf))
+
+    with World(code, turn_timeout=timedelta(milliseconds=100), retry=RetryPolicy(max_attempts=1)) as world:
+        world.send()
+        world.run()
+        assert (["TurnTimedOut"], []) == ([failure.type for failure in world.failures()], world.outputs())
+
+
 def test_attempts_end_with_the_turn():
     flaky = Flaky(*[ValueError("no")] * 100)
 

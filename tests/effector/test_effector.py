@@ -220,6 +220,87 @@ def test_a_tool_that_raises_is_an_error_at_once_and_the_key_goes_on(problem, way
         assert (["ERROR", "OK", "ERROR"], 3) == (outside.statuses(), effector.counts.settled)
 
 
+async def cancels_itself(name: str) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(60)
+
+
+async def groups(name: str) -> None:
+    async def fails() -> None:
+        raise Odd
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fails())
+        await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("fn, kind", [(cancels_itself, "CancelledError"), (groups, "BaseExceptionGroup")], ids=["itself", "its group"])
+def test_a_tool_that_is_cancelled_by_its_own_doing_is_an_error_at_once_and_the_key_goes_on(fn, kind):
+    """Elsewhere its key stood still, without a word, until its lease was over."""
+    with Outside() as outside:
+        outside.tools = ToolSet([*outside.tools, tool(side_effect=True, name="own")(fn)])
+        outside.stage("x", tool="own")
+        outside.stage("y")
+        outside.serve()
+        assert ["ERROR", "OK"] == outside.statuses()
+        assert kind == outside.of(facts.IntentSettled)[0].failure.type
+
+
+def test_a_tool_cut_off_by_its_timeout_is_called_once_whatever_it_makes_of_that():
+    with Outside() as outside:
+
+        async def cut(name: str) -> None:
+            outside.begun.append(name)
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                raise ConnectionError("cut off") from None
+
+        outside.tools = ToolSet([*outside.tools, tool(side_effect=True, timeout=timedelta(seconds=0.05), retry_on=ConnectionError)(cut)])
+        outside.stage("x", tool="cut")
+        outside.stage("y")
+        outside.serve()
+        assert (["ERROR", "OK"], ["x", "y"], []) == (outside.statuses(), outside.begun, outside.of(facts.IntentPostponed))
+        failure = outside.of(facts.IntentSettled)[0].failure
+        assert ("TimedOut", "it raised ConnectionError: cut off") == (failure.type, failure.detail)
+
+
+def test_a_tool_whose_key_is_lost_is_cut_off_and_nothing_is_said_for_it(outside):
+    """It says of its being cut off that it may be tried again; the key is another's, and so is what becomes of the intent."""
+    met: list[str] = []
+
+    async def cut(name: str) -> None:
+        met.append("begun")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            met.append("cut off")
+            raise ConnectionError("cut off") from None
+
+    outside.tools = ToolSet([*outside.tools, tool(side_effect=True, retry_on=ConnectionError)(cut)])
+    outside.stage("x", tool="cut")
+
+    async def run() -> None:
+        committer = Committer(outside.log)
+        effector = outside.effector(committer, lease=0.6)
+        running = asyncio.create_task(effector.run())
+        async with asyncio.timeout(10):
+            while not met:  # noqa: ASYNC110 - a lane brings it about
+                await asyncio.sleep(0.005)
+            outside.log.schedule.acquire(EFFECTS, ["a-k"], "other", now=system_clock() + HOUR, until=system_clock() + 2 * HOUR)
+            while len(met) < 2:  # noqa: ASYNC110 - a lane brings it about
+                await asyncio.sleep(0.005)
+        effector.stop()
+        await running
+        committer.close()
+        assert 1 == effector.counts.stale
+
+    asyncio.run(run())
+    assert ([], []) == (outside.of(facts.IntentPostponed), outside.statuses())
+
+
 def test_an_attempt_is_on_the_log_before_its_tool_is_called(outside):
     outside.stage("x", "y")
     outside.serve()

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,34 @@ def test_whatever_a_tool_does_there_is_an_outcome_and_the_key_goes_on(scene: Sce
     scene.serve()
     (_, first), (_, second) = scene.results()
     assert (status, kind, "OK") == (first.status, first.failure.type, second.status)  # type: ignore[union-attr]
+
+
+async def cancels_itself() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(60)
+
+
+async def cut_off() -> None:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        raise ConnectionError("cut off") from None
+
+
+@pytest.mark.parametrize("do, kind", [(cancels_itself, "CancelledError"), (cut_off, "TimedOut")], ids=["by itself", "by its timeout"])
+def test_a_tool_that_is_cancelled_is_an_error_at_once_called_once_and_the_key_goes_on(scene: Scene, do: Any, kind: str):
+    @tool(side_effect=True, timeout=timedelta(seconds=0.2), retry_on=ConnectionError)
+    async def ends(name: str) -> None:
+        scene.begun.append(name)
+        await do()
+
+    scene.stage("k", "ends", name="x")
+    scene.stage("k", name="y")
+    scene.serve(scene.effector(tools=ToolSet([*scene.tools, ends])))
+    (_, first), (_, second) = scene.results()
+    assert ("ERROR", kind, "OK", ["x", "y"]) == (first.status, first.failure.type, second.status, scene.begun)  # type: ignore[union-attr]
 
 
 def test_a_result_of_30_mb_is_published_whole_and_the_key_goes_on(scene: Scene):
