@@ -23,12 +23,26 @@ DEFAULT_RETRY: Final = RetryPolicy()
 class Retryable(Exception):
     """``raise Retryable("busy") from problem``: this attempt changed nothing, or doing it again does no harm; try later.
 
-    ``after`` is how long to wait at least, where the other side has said so.
+    ``after`` is how long to wait at least, where the other side has said so. Anything but a timedelta raises TypeError: a
+    number could be seconds or milliseconds, and a wait that is not kept is found out by the other side.
     """
+
+    _after: timedelta = _ZERO
 
     def __init__(self, message: str = "", *, after: timedelta = _ZERO) -> None:
         super().__init__(message)
         self.after = after
+
+    @property
+    def after(self) -> timedelta:
+        """How long to wait at least."""
+        return self._after
+
+    @after.setter
+    def after(self, value: timedelta) -> None:
+        if not isinstance(value, timedelta):
+            raise TypeError(f"Retryable(after=…) takes a timedelta, such as timedelta(seconds=5), not {value!r:.80}")
+        self._after = value
 
 
 @attrs.frozen
@@ -39,12 +53,28 @@ class Rate:
     10
     """
 
-    calls: int = attrs.field(validator=attrs.validators.instance_of(int))
+    calls: int
     per: timedelta = timedelta(seconds=1)
 
     def __attrs_post_init__(self) -> None:
+        if type(self.calls) is not int or not isinstance(self.per, timedelta):
+            raise DefinitionError(
+                f"Rate({self.calls!r:.80}, per={self.per!r:.80}): give a whole number and a timedelta, for example Rate(10, per=timedelta(seconds=1))"
+            )
         if not 1 <= self.calls <= _MOST_CALLS or self.per <= _ZERO:
             raise DefinitionError(f"Rate({self.calls}, per={self.per}): give 1 to {_MOST_CALLS:,} calls in a span longer than zero, for example Rate(10)")
+
+
+def _wrong_field(retry: RetryPolicy) -> str:
+    """Which field of ``retry`` would fail when it is first asked, after a first attempt."""
+    for name, value in (("first", retry.first), ("longest", retry.longest)):
+        if not isinstance(value, timedelta):
+            return f"retry=RetryPolicy({name}=…) takes a timedelta, such as timedelta(seconds=5), not {value!r:.80}"
+    if type(retry.max_attempts) is not int:
+        return f"retry=RetryPolicy(max_attempts=…) takes a whole number from 1, not {retry.max_attempts!r:.80}"
+    if type(retry.factor) not in (int, float):
+        return f"retry=RetryPolicy(factor=…) takes a number, not {retry.factor!r:.80}"
+    return ""
 
 
 @attrs.frozen
@@ -63,6 +93,12 @@ class ToolPolicies:
         for each in self.retry_on:
             if not (isinstance(each, type) and issubclass(each, Exception)):
                 return f"retry_on= takes classes of exceptions, not {each!r:.80}"
+        if self.retry is not None and not isinstance(self.retry, RetryPolicy):
+            return f"retry= takes a RetryPolicy, such as RetryPolicy(max_attempts=5), not {self.retry!r:.80}"
+        if self.rate is not None and not isinstance(self.rate, Rate):
+            return f"rate= takes a Rate, such as Rate(10, per=timedelta(seconds=1)), not {self.rate!r:.80}"
+        if self.retry is not None and (wrong := _wrong_field(self.retry)):
+            return wrong
         if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
             return f"concurrency= must be a whole number from 1, not {self.concurrency!r:.80}"
         return ""

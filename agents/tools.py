@@ -18,6 +18,7 @@ import msgspec
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
 from ..eventlog.registry import EventRegistry
+from .declaring import cannot_be_given, cannot_reconcile, not_a_function, not_of_its_type
 from .errors import ArgumentRefused, DefinitionError, UnknownTool, WrongToolKind
 from .retry import RetryPolicy
 from .tool_policies import Rate, ToolPolicies
@@ -68,7 +69,8 @@ class Tool:
     idempotent: bool = False
     #: Wall-clock limit of one attempt.
     timeout: timedelta = DEFAULT_TIMEOUT
-    #: Asked after a crash in mid-call whether the effect happened: ``(IntentInfo, **args) -> value | None``.
+    #: Asked after a crash in mid-call whether the effect happened: called as ``look(IntentInfo, **args)``, with all of the
+    #: tool's arguments by name; returns what the tool would have returned, or ``None`` when it cannot tell.
     reconcile: Reconcile | None = None
     #: How it is tried again, and how often and how many at once it may be called.
     policies: ToolPolicies = attrs.field(factory=ToolPolicies)
@@ -146,8 +148,10 @@ def _define(
     label = name or fn.__name__
     if not _NAME.match(label):
         raise DefinitionError(f"Invalid tool name {label!r}: it must match [A-Za-z][A-Za-z0-9_.-]*")
-    if timeout <= timedelta(0):
-        raise DefinitionError(f"tool {label}: timeout must be longer than zero, not {timeout}")
+    if problem := not_of_its_type(timeout, side_effect=side_effect, idempotent=idempotent):
+        raise DefinitionError(f"tool {label}: {problem}")
+    if problem := not_a_function(fn):
+        raise DefinitionError(f"tool {label} {problem}")
     hints = get_type_hints(fn, include_extras=True)
     fields: dict[str, Any] = {}
     takes_intent = False
@@ -163,12 +167,14 @@ def _define(
         default = attrs.NOTHING if parameter.default is parameter.empty else parameter.default
         annotation = hints[parameter.name]
         fields[parameter.name] = attrs.field(default=default, type=annotation, kw_only=True, converter=_as_float if annotation is float else None)
+    if reconcile is not None and (problem := cannot_reconcile(reconcile, {each: hints[each] for each in fields}, IntentInfo)):
+        raise DefinitionError(f"tool {label}: {problem}")
     arguments = attrs.make_class(f"{label.replace('.', '_').replace('-', '_')}_arguments", fields, frozen=True, slots=True)
     try:
         schema = msgspec.json.schema(arguments)
         Codec(EventRegistry()).check_type(arguments)
-    except (TypeError, LogError) as problem:
-        raise DefinitionError(f"tool {label}: {problem}") from problem
+    except (TypeError, LogError) as refused:
+        raise DefinitionError(f"tool {label}: {refused}") from refused
     doc = inspect.getdoc(fn) or ""
     returns = hints.get("return", Any)
     return Tool(
@@ -183,7 +189,8 @@ def _cannot_undo(done: Tool, undo: Tool) -> str:
     missing = sorted(f.name for f in attrs.fields(undo.arguments) if f.default is attrs.NOTHING and f.name not in done.parameters | {RESULT})
     if missing:
         return f"its compensate= tool {undo.name} needs {missing[0]!r}; it is given {', '.join(sorted(done.parameters | {RESULT}))}"
-    return ""
+    takes, given = ({f.name: f.type for f in attrs.fields(each.arguments)} for each in (undo, done))
+    return cannot_be_given(done.name, undo.name, takes, given, (RESULT, done.returns))
 
 
 def _check_intent(label: str, parameter: inspect.Parameter, hint: Any, side_effect: bool) -> None:

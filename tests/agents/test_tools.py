@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import re
 import uuid
@@ -174,6 +176,36 @@ def reconcile_a_read() -> Any:
     def bad() -> None: ...
 
 
+def be_a_generator() -> Any:
+    @tool(side_effect=True)
+    def bad(x: int) -> Any:
+        yield x
+
+
+def be_an_async_generator() -> Any:
+    @tool
+    async def bad(x: int) -> Any:
+        yield x
+
+
+def give_seconds_for_a_time() -> Any:
+    @tool(timeout=5)  # type: ignore[call-overload]
+    def bad() -> None: ...
+
+
+def say_no_in_words() -> Any:
+    @tool(side_effect=True, idempotent="no")  # type: ignore[call-overload]
+    def bad() -> None: ...
+
+
+def reconcile_by_generator() -> Any:
+    def look(intent: IntentInfo) -> Any:
+        yield intent
+
+    @tool(side_effect=True, reconcile=look)
+    def bad() -> None: ...
+
+
 DECLARATIONS = [
     value
     for value in list(globals().values())
@@ -190,7 +222,75 @@ def test_a_tool_that_could_only_fail_later_fails_where_it_is_declared(declare):
 
 
 def test_there_are_as_many_bad_declarations_as_are_written_above():
-    assert 14 == len(DECLARATIONS)
+    assert 19 == len(DECLARATIONS)
+
+
+def by_keyword(n: int, *, intent: IntentInfo) -> Any: ...
+def without_arguments(intent: IntentInfo) -> Any: ...
+def without_the_intent(n: int) -> Any: ...
+def the_other_way_round(n: int, intent: IntentInfo) -> Any: ...
+def by_another_name(intent: IntentInfo, count: int) -> Any: ...
+def with_one_more(intent: IntentInfo, n: int, more: int) -> Any: ...
+def of_the_id(intent_id: str, n: int) -> Any: ...
+
+
+class Sought:
+    def method(self, intent: IntentInfo, n: int) -> Any: ...
+
+    async def __call__(self, intent: IntentInfo, n: int) -> Any: ...
+
+
+WRONG = [by_keyword, without_arguments, without_the_intent, the_other_way_round, by_another_name, with_one_more, of_the_id, Sought.method, "look", ship]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda given: getattr(given, "__name__", type(given).__name__))
+def test_a_reconciler_that_could_not_be_called_is_refused_with_the_signature_that_can(wrong):
+    """Elsewhere that was found out after a crash in mid-call, when nobody could be asked any more."""
+
+    def pay(n: int) -> None: ...
+
+    with pytest.raises(DefinitionError, match=re.escape("tool pay: ")) as refused:
+        tool(side_effect=True, reconcile=wrong)(pay)
+    assert "(intent: IntentInfo, n: int)" in str(refused.value)
+
+
+RIGHT = {
+    "named otherwise": lambda info, n: None,
+    "anything": lambda *args, **named: None,
+    "with more that it need not get": lambda intent, n, bank="b": None,
+    "a method": Sought().method,
+    "an object": Sought(),
+    "bound in part": functools.partial(lambda bank, intent, n: None, "b"),
+}
+
+
+@pytest.mark.parametrize("right", RIGHT.values(), ids=RIGHT)
+def test_a_reconciler_is_whatever_can_be_called_with_the_intent_and_the_arguments_by_name(right):
+    @tool(side_effect=True, reconcile=right)
+    def pay(n: int) -> None: ...
+
+    assert right is pay.reconcile
+
+
+@pytest.mark.parametrize(
+    "kind, undo, said",
+    [
+        (int, "n: str", "'n' as a str, and pay takes it as an int"),
+        (str, "result: int", "'result' as an int, and pay returns a str"),
+    ],
+)
+def test_an_undoing_tool_that_takes_what_was_done_as_something_else_is_refused(kind, undo, said):
+    def pay(n: int) -> Any: ...
+
+    def unpay() -> None: ...
+
+    name, _, annotation = undo.partition(": ")
+    wanted = {"str": str, "int": int}[annotation]
+    unpay.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)])  # type: ignore[attr-defined]
+    unpay.__annotations__ = {name: wanted}
+    pay.__annotations__ = {"n": int, "return": kind}
+    with pytest.raises(DefinitionError, match=re.escape(said)):
+        tool(side_effect=True, compensate=tool(side_effect=True)(unpay))(pay)
 
 
 def test_calling_a_read_runs_it_and_calling_a_side_effect_says_what_to_do_instead():

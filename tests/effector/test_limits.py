@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from intentlog.agents import ToolSet, facts, tool
+from intentlog.agents import RetryPolicy, ToolSet, facts, tool
 from intentlog.agents.errors import DefinitionError
 from intentlog.agents.tool_policies import Rate
 from intentlog.effector import limits as module
@@ -89,9 +89,20 @@ def test_tools_do_not_share_their_limits():
     "declare",
     [
         lambda: Rate(0),
+        lambda: Rate("5"),  # type: ignore[arg-type]
+        lambda: Rate(True),
+        lambda: Rate(1.5),  # type: ignore[arg-type]
+        lambda: Rate(1, per=5),  # type: ignore[arg-type]
+        lambda: made(rate=10),
+        lambda: made(concurrency=True),
+        lambda: made(retry=3),
+        lambda: made(retry=RetryPolicy(max_attempts=2.5)),  # type: ignore[arg-type]
+        lambda: made(retry=RetryPolicy(first=5)),  # type: ignore[arg-type]
+        lambda: made(retry=RetryPolicy(longest=60)),  # type: ignore[arg-type]
+        lambda: made(retry=RetryPolicy(factor="2")),  # type: ignore[arg-type]
+        lambda: made(retry_on=[ConnectionError]),
         lambda: Rate(1, per=timedelta(0)),
         lambda: made(concurrency=0),
-        lambda: made(concurrency=True),
         lambda: made(concurrency=1.5),
         lambda: made(retry_on=BaseException),
         lambda: made(retry_on=(ValueError, "x")),

@@ -16,7 +16,7 @@ from intentlog.agents.tool_policies import Retryable
 from intentlog.effector import phases
 from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.errors import LeaseLost
-from tests.effector.test_effector import CODEC, Outside
+from tests.effector.test_effector import CODEC, Outside, len_of
 from tests.effector.test_phases import pending
 
 BRIEF = timedelta(milliseconds=20)
@@ -228,3 +228,23 @@ def test_a_tool_over_its_time_is_not_tried_again_for_it_may_still_be_running():
 
     outcome = asyncio.run(phases.execute(pending("slow"), slow, {"text": "x"}, CODEC))
     assert ("TimedOut", None) == (outcome.failure.type, outcome.retry_after)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("after", [5, "5", 2.5, None, True])
+def test_a_wait_that_is_no_length_of_time_is_refused_and_not_ignored(after):
+    with pytest.raises(TypeError, match=f"timedelta.*not {after!r}"):
+        Retryable("wait", after=after)
+
+
+def test_a_wait_is_kept_by_an_error_of_a_tools_own_that_says_how_long():
+    class Overloaded(Retryable):
+        def __init__(self) -> None:  # and forgets the one it is made from
+            self.why = "overloaded"
+
+    @tool(side_effect=True)
+    async def busy(text: str) -> None:
+        raise Overloaded
+
+    outcome = asyncio.run(phases.execute(pending("busy"), busy, {"text": "x"}, CODEC))
+    assert ("Overloaded", timedelta(0)) == (outcome.failure.type, outcome.retry_after)  # type: ignore[union-attr]
+    assert timedelta(seconds=3) == tool(side_effect=True)(len_of).policies.waits(Retryable("wait", after=timedelta(seconds=3)))
