@@ -10,13 +10,18 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from itertools import islice
 from typing import Final
+from weakref import WeakKeyDictionary
 
+from ..agents.signing import Verifier
 from ..agents.tools import ToolSet
 from ..eventlog.clock import Clock
+from ..eventlog.codec import Codec
 from .limits import CONCURRENCY, RATE, THREADS, Limits, Place
 from .outbox import Outbox, Pending
+from .phases import is_unfit, verify
 
 UNKNOWN_TOOL: Final = "unknown tool"
+"""Here; or, under this name, another version of one."""
 POSTPONED: Final = "postponed"
 REASONS: Final = (UNKNOWN_TOOL, POSTPONED, THREADS, CONCURRENCY, RATE)
 """Everything that can keep a key."""
@@ -24,10 +29,13 @@ _MOST_COUNTED: Final = 10_000
 
 
 class Choosing:
-    """Looks at the first intent of a key; ``hold_unknown`` leaves those of unknown tools to an effector that knows them."""
+    """Looks at the first intent of a key; ``hold_unknown`` leaves those that fit no tool known here to an effector that knows one."""
 
-    def __init__(self, tools: ToolSet, clock: Clock, limits: Limits, *, hold_unknown: bool) -> None:
-        self._tools, self._clock, self._limits, self._hold_unknown = tools, clock, limits, hold_unknown
+    def __init__(self, tools: ToolSet, clock: Clock, limits: Limits, codec: Codec, *, hold_unknown: bool, verifier: Verifier | None = None) -> None:
+        self._tools, self._clock, self._limits, self._codec = tools, clock, limits, codec
+        self._hold_unknown, self._verifier = hold_unknown, verifier
+        #: Whether an intent fits none, as found when it was first looked at: it stays as it is, and so do the tools.
+        self._unfit: WeakKeyDictionary[Pending, bool] = WeakKeyDictionary()
         #: Of the keys that were chosen, until their lanes begin.
         self.places: dict[str, tuple[Pending, Place]] = {}
 
@@ -36,12 +44,20 @@ class Choosing:
         now = self._clock()
         if now >= pending.intent.expires_at:
             return ""
+        if self._hold_unknown and self._is_unfit(pending):
+            # One that is not authentic is nobody's to wait for: it is distrusted at once.
+            return UNKNOWN_TOOL if verify(pending, self._verifier) is None else ""
         tool = self._tools.get(pending.intent.tool)
         if tool is None:
-            return UNKNOWN_TOOL if self._hold_unknown else ""
+            return ""
         if self.postponed(pending):
             return POSTPONED
         return self._limits.obstacle(tool)
+
+    def _is_unfit(self, pending: Pending) -> bool:
+        if (known := self._unfit.get(pending)) is None:
+            known = self._unfit[pending] = is_unfit(pending, self._tools, self._codec)
+        return known
 
     def postponed(self, pending: Pending) -> bool:
         """Whether the moment of its next attempt is still to come."""

@@ -59,7 +59,7 @@ class Effector:
         self._codec, self._log, self._owner, self._committer = codec, log, owner, committer
         self._boundary, self._on_error, self._watching = boundary, on_error, watching or Watching()
         self._limits = Limits()
-        self._choosing = Choosing(tools, log.clock, self._limits, hold_unknown=self.settings.hold_unknown)
+        self._choosing = Choosing(tools, log.clock, self._limits, codec, hold_unknown=self.settings.hold_unknown, verifier=verifier)
         self._carrying = Carrying(
             codec,
             tools,

@@ -90,16 +90,27 @@ def refuse_unfit(pending: Pending, tools: ToolSet, codec: Codec) -> Outcome | tu
     REJECTED says that it never ran (S-6.1). Of an intent that was attempted, by an effector that knew its tool, that would be
     untrue: it is the ERROR that its last attempt was, or UNKNOWN when the end of that was never seen.
     """
+    found = _fitted(pending, tools, codec)
+    return found if isinstance(found[0], Tool) else _unfit(pending, *found)
+
+
+def is_unfit(pending: Pending, tools: ToolSet, codec: Codec) -> bool:
+    """Whether the effector that staged it knew another version of its tools: this one knows none of that name, or one that
+    cannot be called with these arguments."""
+    return not isinstance(_fitted(pending, tools, codec)[0], Tool)
+
+
+def _fitted(pending: Pending, tools: ToolSet, codec: Codec) -> tuple[Tool, dict[str, Any]] | tuple[str, str]:
     tool = tools.get(pending.intent.tool)
     if tool is None:
         known = ", ".join(sorted(each.name for each in tools)) or "none"
-        return _unfit(pending, "UnknownTool", f"this effector knows no tool {pending.intent.tool!r} (known: {known})")
+        return "UnknownTool", f"this effector knows no tool {pending.intent.tool!r} (known: {known})"
     if not tool.side_effect:
-        return _unfit(pending, "WrongToolKind", f"{tool.name} is read-only and has no place in the outbox")
+        return "WrongToolKind", f"{tool.name} is read-only and has no place in the outbox"
     try:
         return tool, bind_arguments(codec, tool, pending.intent.args)
     except ArgumentRefused as problem:
-        return _unfit(pending, "ArgumentRefused", str(problem))
+        return "ArgumentRefused", str(problem)
 
 
 def _unfit(pending: Pending, kind: str, why: str) -> Outcome:

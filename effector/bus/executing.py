@@ -66,7 +66,7 @@ class Executing:
             m.wait(entry, m.limits.obstacle(tool), longest=m.settings.poll)
             return False
         try:
-            if not expired and tool is None and m.settings.hold_unknown:
+            if not expired and m.settings.hold_unknown and phases.is_unfit(pending, m.tools, m.codec):
                 return await self._hold(entry, pending)
             return await self._claim(entry, pending, tool, place, leaving, now)
         except StoreUnavailable:
@@ -76,7 +76,7 @@ class Executing:
             m.limits.leave(place)
 
     async def _hold(self, entry: Entry, pending: Pending) -> bool:
-        """Left to an effector that knows its tool; if one has carried it out already, what came of it is published."""
+        """Left to an effector whose tool takes these arguments; if one has carried it out already, what came of it is published."""
         m = self._means
         found = await m.ask(lambda: m.store.look(pending.intent.intent_id, now=m.clock()))
         if isinstance(found, Done):

@@ -14,6 +14,8 @@ from intentlog.agents.client import Client
 from intentlog.agents.evolve import take
 from intentlog.agents.run import RunState
 from intentlog.agents.signing import KeyRing, Signature, Verifier, verifier
+from intentlog.effector.choosing import UNKNOWN_TOOL, Choosing
+from intentlog.effector.limits import Limits
 from intentlog.effector.process import Process
 from intentlog.eventlog.events import StoredEvent
 from intentlog.eventlog.ids import id_maker
@@ -21,6 +23,7 @@ from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
 from intentlog.replay import Verdict, replay_all
+from tests.effector.test_phases import CODEC, TOOLS, pending
 
 OLD, NEW = KeyRing({"old": bytes(32)}), KeyRing({"new": bytes(range(32))})
 BOTH = KeyRing({"new": bytes(range(32)), "old": bytes(32)})
@@ -190,3 +193,14 @@ def test_what_was_set_aside_leaves_its_run_as_it_was(shop):
         take(run, shop.app.codec.decode_stored(each), each.recorded_at)
     assert [None, None] == [each.settled for each in run.intents.values()]
     assert shop.replays()
+
+
+@pytest.mark.parametrize("name, args", [("tomorrow", {"text": "x"}), ("push", {"text": 7})], ids=["an unknown tool", "arguments that do not fit"])
+def test_what_is_not_authentic_is_not_held_for_an_effector_that_knows_its_tool(name, args):
+    """Else whoever may write to the log could stop a key until the deadline he gives."""
+    waiting = pending(name, expires_at=100, **args)
+    waiting.data = b"as it was staged"
+    for keys, kept in ((OLD, UNKNOWN_TOOL), (NEW, "")):
+        waiting.signature = keys.sign_intent(waiting.stream, waiting.schema, waiting.data)
+        choosing = Choosing(TOOLS, lambda: 50, Limits(), CODEC, hold_unknown=True, verifier=verifier("require", OLD))
+        assert kept == choosing.obstacle(waiting)

@@ -246,6 +246,27 @@ def test_an_unknown_tool_is_held_for_an_effector_that_knows_it(scene: Scene):
     assert {name: "OK", brief: "EXPIRED"} == scene.statuses()
 
 
+def test_arguments_that_an_older_tool_does_not_know_are_held_like_an_unknown_tool(scene: Scene):
+    older = ToolSet([*scene.tools, tool(side_effect=True, name="pay")(today)])
+    newer = ToolSet([*scene.tools, tool(side_effect=True, name="pay")(in_a_currency)])
+    name = scene.stage("k", "pay", name="x", currency="EUR")
+    brief = scene.stage("brief", "pay", ttl=SECOND // 2, name="x", currency="EUR")
+
+    async def run() -> None:
+        async with scene.serving(scene.effector(hold_unknown=True, tools=older)) as effector:
+            await until(lambda: brief in scene.statuses())
+            assert ({brief: "EXPIRED"}, {"unknown tool": 1}) == (scene.statuses(), dict(effector.waiting))
+        async with scene.serving(scene.effector(hold_unknown=True, tools=newer)):
+            await until(scene.done)
+
+    asyncio.run(run())
+    assert {name: "OK", brief: "EXPIRED"} == scene.statuses()
+
+
+def in_a_currency(name: str, currency: str) -> str:
+    return f"{name} {currency}"
+
+
 def test_what_a_newer_effector_did_is_published_by_one_that_does_not_know_the_tool(scene: Scene):
     name, message = staged("k", "tomorrow", name="x")
     scene.publish(message)

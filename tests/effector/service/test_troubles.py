@@ -173,6 +173,66 @@ def lambda_of(name: str) -> str:
     return name
 
 
+def with_a_bank(name: str, bank: str) -> str:
+    return name
+
+
+def with_a_number(name: int) -> str:
+    return str(name)
+
+
+def with_a_currency(name: str, currency: str = "EUR") -> str:
+    return f"{name} {currency}"
+
+
+#: What this replica knows of a tool whose next version is staged for, and the arguments of that version.
+OLDER: dict[str, tuple[Any, dict[str, Any]]] = {
+    "lacks a parameter": (tool(side_effect=True, name="pay")(lambda_of), {"name": "x", "currency": "USD"}),
+    "needs one more": (tool(side_effect=True, name="pay")(with_a_bank), {"name": "x"}),
+    "takes another type": (tool(side_effect=True, name="pay")(with_a_number), {"name": "x"}),
+    "had no side effect": (tool(name="pay")(lambda_of), {"name": "x"}),
+}
+
+
+@pytest.mark.parametrize("case", OLDER)
+def test_arguments_that_an_older_tool_does_not_know_are_held_like_an_unknown_tool(case):
+    """While replicas are replaced one by one, an older one must not refuse for good what a newer one can carry out."""
+    known, args = OLDER[case]
+    with Outside() as outside:
+        outside.stage("new", tool="pay", args=args)
+        outside.stage("behind")
+        outside.stage("other", key="other")
+        outside.stage("brief", key="brief", tool="pay", args=args, ttl=SECOND // 2)
+        newer_tools = ToolSet([*outside.tools, tool(side_effect=True, name="pay")(with_a_currency)])
+        older_tools = ToolSet([*outside.tools, known])
+
+        async def run() -> None:
+            older, committer = serving(outside, tools=older_tools, hold_unknown=True)
+            running = asyncio.create_task(older.run())
+            await until(lambda: outside.statuses("other") == ["OK"] and outside.statuses("brief") == ["EXPIRED"])
+            await until(lambda: dict(older.waiting) == {"unknown tool": 1})
+            assert ([], ["other"]) == (outside.statuses(), outside.begun)
+            newer, second = serving(outside, tools=newer_tools, hold_unknown=True)
+            also = asyncio.create_task(newer.run())
+            await until(lambda: outside.statuses() == ["OK", "OK"])
+            await stopped(newer, second, also)
+            await stopped(older, committer, running)
+
+        asyncio.run(run())
+        assert f"x {args.get('currency', 'EUR')}" == outside.of(facts.IntentSettled)[0].value
+
+
+@pytest.mark.parametrize("case", OLDER)
+def test_where_unknown_tools_are_rejected_so_are_arguments_that_do_not_fit(case):
+    known, args = OLDER[case]
+    with Outside() as outside:
+        outside.tools = ToolSet([*outside.tools, known])
+        outside.stage("new", tool="pay", args=args)
+        outside.stage("behind")
+        outside.serve()
+        assert (["REJECTED", "OK"], ["behind"]) == (outside.statuses(), outside.begun)
+
+
 def test_after_five_hundred_keys_no_task_no_thread_and_no_lease_is_left():
     with Outside() as outside:
         for n in range(500):
