@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from .failures import failure_of
+from .own_tasks import Exited, guard_tasks
 
 
 @attrs.frozen
@@ -38,8 +39,11 @@ async def called(call: Callable[[], Awaitable[Any]], seconds: float | None) -> C
     ended: list[Called] = []
 
     async def run() -> None:
+        guard_tasks(loop)
         try:
             value = await call()
+        except Exited as exited:  # of a task that it waited for
+            ended.append(Called(problem=exited.__cause__, late=loop.time() >= until))
         except BaseException as problem:  # as a value: SystemExit in a task would end the loop, GeneratorExit close who waits
             ended.append(Called(problem=problem, late=loop.time() >= until))
         else:

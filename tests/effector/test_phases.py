@@ -338,6 +338,54 @@ def test_whatever_a_tools_own_tasks_raise_there_is_an_outcome(problem, grouped):
     assert ("ERROR", None) == (outcome.status, outcome.retry_after)
 
 
+@pytest.mark.parametrize("way", ["awaited", "gathered", "in a group", "left alone", "cancelled before it began"])
+def test_a_task_of_a_tool_that_exits_ends_no_more_than_the_call(way):
+    """As asyncio has it, SystemExit in a task ends the loop, and with it every other call of the effector."""
+
+    async def exits() -> None:
+        await asyncio.sleep(0)
+        raise SystemExit(3)
+
+    async def divides() -> str:
+        task = asyncio.create_task(exits())
+        if way == "awaited":
+            await task
+        if way == "gathered":
+            await asyncio.gather(task, asyncio.sleep(9))
+        if way == "in a group":
+            task.cancel()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(exits())
+        if way == "cancelled before it began":
+            task.cancel()
+            await task
+        await asyncio.sleep(0.01)
+        assert isinstance(task.exception(), Exception)
+        return "done"
+
+    async def story() -> tuple[phases.Outcome, str]:
+        made = tool(side_effect=True)(divides)
+        other = asyncio.create_task(asyncio.sleep(0.02, "goes on"))
+        return await phases.execute(pending(made.name), made, {}, CODEC), await other
+
+    outcome, other = asyncio.run(story())
+    kinds = {"awaited": "SystemExit", "gathered": "SystemExit", "in a group": "ExceptionGroup", "cancelled before it began": "CancelledError"}
+    assert ("goes on", kinds.get(way)) == (other, outcome.failure.type if outcome.failure else None)
+
+
+def test_outside_of_tools_a_task_that_exits_ends_its_program_as_ever():
+    async def exits() -> None:
+        raise SystemExit(3)
+
+    async def story() -> None:
+        assert "X" == (await phases.execute(pending("push"), push, {"text": "x"}, CODEC)).value
+        asyncio.create_task(exits())  # noqa: RUF006 - it ends the loop
+        await asyncio.sleep(9)
+
+    with pytest.raises(SystemExit):
+        asyncio.run(story())
+
+
 @pytest.mark.parametrize("then", [None, ConnectionError("cut off"), ValueError("in its clean-up")], ids=["stops", "retryable", "clean-up"])
 def test_a_cancelled_effector_takes_nothing_that_its_tool_raises_for_an_outcome(then):
     """Else a tool cut off by a lost lease would be called again as if it had failed by itself."""
