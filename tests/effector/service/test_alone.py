@@ -19,8 +19,23 @@ json.dump({"code": code, "modules": sorted(sys.modules)}, sys.stdout)
 """
 #: All that an effector needs of the agents' room.
 AGENTS = {
-    *("committer", "errors", "facts", "facts_beside", "failures", "intents", "lazily", "leasing", "models", "queues", "reading", "retry"),
-    *("signing", "tool_policies", "tools", "tuning", "vouching"),
+    *(
+        "calling",
+        "committer",
+        "declaring",
+        "errors",
+        "facts",
+        "facts_beside",
+        "failures",
+        "intents",
+        "lazily",
+        "leasing",
+        "models",
+        "queues",
+        "reading",
+        "retry",
+    ),
+    *("own_tasks", "signing", "tool_policies", "tools", "tuning", "vouching"),
 }
 APP = """
 from intentlog.agents import App, agent
