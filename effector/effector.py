@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from ..agents.committer import Committer
@@ -18,7 +19,7 @@ from ..agents.signing import Verifier
 from ..agents.tools import ToolSet
 from ..eventlog.clock import SECOND
 from ..eventlog.codec import Codec
-from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
+from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable, Undecodable
 from ..eventlog.log import Claim, EventLog
 from .carrying import Carrying, End
 from .choosing import Choosing
@@ -32,6 +33,8 @@ from .watching import Watching
 
 _BUSY: Final = 1.0
 """Seconds until a key that somebody else holds is looked at again, at most; or two polls, if they are longer."""
+_MOST_NAMED: Final = 20
+"""Streams left alone that health names."""
 _LAST: Final = 5.0
 """Seconds that the last checkpoint may take when the effector stops."""
 
@@ -86,6 +89,7 @@ class Effector:
         self._told = float("-inf")
         #: When the checkpoint was last saved, by the loop's clock; a run begins as if it had just been, for no lane is late yet.
         self._saved_at = 0.0
+        self._told_left_alone = 0
         self._wakeup, self._looked, self._stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stopping = False
 
@@ -104,9 +108,16 @@ class Effector:
         """Intents without an outcome, as far as the tail was read."""
         return len(self._following.outbox or ())
 
+    @property
+    def left_alone(self) -> Mapping[str, str]:
+        """Streams whose intents are left alone because of an event that this code cannot read, and why."""
+        return self._following.outbox.blocked if self._following.outbox is not None else {}
+
     def report(self) -> dict[str, Any]:
-        """What health says of the intents; from any thread."""
-        return {"open_intents": self.open, "keys_in_flight": self.active, "keys_waiting": dict(self.waiting)}
+        """What health says of the intents; from any thread. Of streams that are left alone it names the first."""
+        left = self.left_alone
+        told = {"blocked_streams": len(left), "blocked": dict(islice(list(left.items()), _MOST_NAMED))}
+        return {"open_intents": self.open, "keys_in_flight": self.active, "keys_waiting": dict(self.waiting)} | told
 
     def wake(self) -> None:
         """Look at the tail now instead of at the next poll."""
@@ -137,11 +148,20 @@ class Effector:
     async def _round(self) -> None:
         outbox = await self._following.drain()
         self._watching.looked(outbox)
+        self._tell_left_alone()
         self._tell_waiting(outbox)
         began = await self._begin(outbox)
         self._looked.set()
         if not began:
             await within(self.settings.poll, self._wakeup)
+
+    def _tell_left_alone(self) -> None:
+        """Each once."""
+        for stream, why in list(self.left_alone.items())[self._told_left_alone :]:
+            self._told_left_alone += 1
+            doing, problem = f"carrying out intents of {stream}, which stands still", Undecodable(why, stream)
+            self._watching.left_alone(stream, doing, problem)
+            self._on_error(doing, problem)
 
     def _tell_waiting(self, outbox: Outbox) -> None:
         now = asyncio.get_running_loop().time()
@@ -320,9 +340,10 @@ class Effector:
             self._on_error("saving the checkpoint", problem)
 
     async def idle(self) -> bool:
-        """Whether every intent on the log has its outcome."""
+        """Whether every intent on the log has its outcome, but for those of streams that are left alone."""
         if self._lanes.running:
             return False
         outbox = await self._following.drain()
+        self._tell_left_alone()
         # The tail may not show yet what this very process has committed.
         return not self._lanes.running and not outbox.streams() and outbox.cursor >= self._committer.reached

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from ..agents.leasing import in_thread
 from ..agents.queues import EFFECTS
 from ..eventlog.clock import Micros
 from ..eventlog.codec import Codec
-from ..eventlog.errors import LogError
+from ..eventlog.errors import LogError, Undecodable
+from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
 from .ahead import Ahead, ahead_of_tail
 from .outbox import TYPES, Outbox, Pending
@@ -54,14 +55,21 @@ class Following:
         """
 
         def find() -> bool:
-            told = (self._codec.decode_stored(each) for each in self._log.read(pending.stream) if each.type == "intent.settled")
-            return any(fact.intent_id == pending.intent.intent_id for fact in told)
+            told = (self._fact(each) for each in self._log.read(pending.stream) if each.type == "intent.settled")
+            return any(fact is not None and fact.intent_id == pending.intent.intent_id for fact in told)
 
         if not await in_thread(find):
             return False
         if self.outbox is not None:
             self.outbox.settled(pending.stream, pending.intent.intent_id)
         return True
+
+    def _fact(self, event: StoredEvent) -> Any:
+        """What the event says, or ``None`` when it cannot be read: whoever tells of its stream says so."""
+        try:
+            return self._codec.decode_stored(event)
+        except Undecodable:
+            return None
 
     async def acquire(self, streams: Sequence[str], owner: str, now: Micros, until: Micros) -> tuple[dict[str, int], LogError | None]:
         """Lease these streams, and look ahead on those that were free, in one visit: their tokens by name.

@@ -122,6 +122,10 @@ class LogLines(Watching):
             self._log.warning("trouble", doing=doing, **of(pending), **fault(problem))
         self._is_new(doing, problem)  # it is told as ``trouble`` next, and stands here already
 
+    def left_alone(self, stream: str, doing: str, problem: BaseException) -> None:
+        if self._is_new(doing, problem):  # and so it is not told as ``trouble`` next
+            self._log.error("stream left alone", stream=stream, key=stream.partition("-")[2], **fault(problem))
+
     def trouble(self, doing: str, problem: BaseException) -> None:
         """Something failed; the same again within ten seconds is not told."""
         if self._is_new(doing, problem):

@@ -15,7 +15,7 @@ from ..agents import facts
 from ..agents.intents import readmission_event_id
 from ..agents.signing import Signature
 from ..eventlog.codec import Codec
-from ..eventlog.errors import Undecodable
+from ..eventlog.errors import NewerSchema, Undecodable
 from ..eventlog.events import StoredEvent
 
 TYPES: Final = ("intent.staged", "intent.signed", "intent.attempted", "intent.postponed", "intent.settled", "intent.distrusted", "intent.readmitted")
@@ -44,6 +44,10 @@ class Pending:
     schema: int = 0
     data: bytes = b""
     signature: Signature | None = None
+    #: Place of ``intent.staged`` in its stream; -1 for a readmission.
+    version: int = -1
+    #: Why the bytes that stand where its signature belongs, which ``signature`` holds then, are none; empty when they are one.
+    unsigned: str = ""
     #: Set when a person vouches for it after it was distrusted.
     readmitted: facts.IntentReadmitted | None = None
 
@@ -79,8 +83,10 @@ class Outbox:
         self._seen: dict[str, int] = {}
         #: What streams told of intents that the tail has not told of yet, by stream and intent id.
         self._ahead: dict[tuple[str, str], list[StoredEvent]] = {}
-        #: Streams with an event this code cannot read: stream → why. Their intents are left alone (S-8.3).
+        #: Streams with an event this code cannot read: stream → why, of the first. Their intents are left alone (S-8.3).
         self.blocked: dict[str, str] = {}
+        #: Where the first of those events stands.
+        self._stuck_at: int | None = None
 
     def read(self, event: StoredEvent) -> Any:
         """The event's fact, or the error that says why it cannot be read. Changes nothing, so it may be called from a thread."""
@@ -93,9 +99,6 @@ class Outbox:
         """Take the next event in (``fact`` if it was read before); one that cannot be read blocks its stream and nothing else."""
         self.cursor = event.position
         fact = self.read(event) if fact is None else fact
-        if isinstance(fact, Undecodable):
-            self.blocked[event.stream] = str(fact)
-            return
         self._apply(event, fact)
         if event.stream in self._lanes:
             self._seen[event.stream] = event.version
@@ -103,13 +106,29 @@ class Outbox:
             for each in self._ahead.pop((event.stream, fact.intent_id), ()):
                 self._apply(each, self.read(each))
 
+    def _stand_still(self, event: StoredEvent, why: Undecodable) -> None:
+        """Nothing more of this stream here. What code that reads the event makes of it is still to be done, so no checkpoint passes it."""
+        self.blocked.setdefault(event.stream, str(why))
+        if event.position and self._stuck_at is None:  # what a stream tells ahead of the tail has no position, and comes again
+            self._stuck_at = event.position
+
+    def _take_unreadable(self, event: StoredEvent, why: Undecodable) -> None:
+        """A signature that is damaged is no signature, of whatever intent stands in front of it; one by newer code may well be one."""
+        if event.type != "intent.signed" or isinstance(why, NewerSchema):
+            self._stand_still(event, why)
+            return
+        for pending in self._lanes.get(event.stream, {}).values():
+            if pending.version == event.version - 1 and pending.signature is None:
+                pending.signature, pending.unsigned = Signature("", event.data), str(why)
+
     def _apply(self, event: StoredEvent, fact: Any) -> None:
-        if isinstance(fact, facts.IntentStaged):
+        if isinstance(fact, Undecodable):
+            self._take_unreadable(event, fact)
+        elif isinstance(fact, facts.IntentStaged):
             if (event.stream, fact.intent_id) in self._by_id:  # no worker does that: whoever it was, the first one stands
                 return
-            pending = Pending(
-                event.stream, event.position, event.event_id, event.correlation, fact, staged_at=event.recorded_at, schema=event.schema, data=event.data
-            )
+            pending = Pending(event.stream, event.position, event.event_id, event.correlation, fact, staged_at=event.recorded_at)
+            pending.schema, pending.data, pending.version = event.schema, event.data, event.version
             self._by_id[event.stream, fact.intent_id] = pending
             self._lanes.setdefault(event.stream, {})[fact.intent_id] = pending
             self._open[event.position] = event.stream, fact.intent_id
@@ -142,7 +161,8 @@ class Outbox:
             return
         try:
             intent = self._codec.decode("intent.staged", fact.schema, fact.payload)
-        except Undecodable:  # no operator's command writes that
+        except Undecodable as problem:  # staged by newer code, or no operator's command wrote it
+            self._stand_still(event, problem.at(event.stream, event.version))
             return
         if intent.intent_id != fact.intent_id:
             return
@@ -189,9 +209,13 @@ class Outbox:
             return
         seen = self._seen[stream]
         for event, fact in told:
-            intent_id = getattr(fact, "intent_id", None)
-            if intent_id is None or event.version <= seen:
+            if event.version <= seen:
                 continue
+            if isinstance(fact, Undecodable):
+                if event.type != "intent.signed":  # the tail tells of it together with its intent
+                    self._stand_still(event, fact)
+                continue
+            intent_id = fact.intent_id
             if isinstance(fact, facts.IntentStaged):
                 self._ahead[stream, intent_id] = []
             elif (stream, intent_id) in self._ahead:
@@ -218,8 +242,9 @@ class Outbox:
 
     @property
     def low_water(self) -> int:
-        """Everything at or below this position is settled."""
-        return next(iter(self._open)) - 1 if self._open else self.cursor
+        """Everything at or below this position is settled, and nothing there is left alone."""
+        first = next(iter(self._open)) - 1 if self._open else self.cursor
+        return first if self._stuck_at is None else min(first, self._stuck_at - 1)
 
     @property
     def oldest(self) -> Pending | None:

@@ -31,7 +31,7 @@ from ..agents import facts
 from ..agents.calling import called, raised
 from ..agents.errors import ArgumentRefused
 from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, fact_id, settlement_event_id
-from ..agents.signing import Signature, Verifier
+from ..agents.signing import OFF, Signature, Verifier
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
 from ..eventlog.clock import Micros, to_datetime
 from ..eventlog.codec import Codec
@@ -63,6 +63,8 @@ def verify(pending: Pending, verifier: Verifier | None = None) -> str | None:
         return None
     if pending.readmitted is not None:
         return verifier.objection_to_readmission(pending.readmitted, pending.stream)
+    if pending.unsigned and verifier.mode != OFF:
+        return f"its signature cannot be read: {pending.unsigned}"
     return verifier.objection(pending.signature, pending.stream, pending.schema, pending.data)
 
 
@@ -228,7 +230,7 @@ def attempted_event(codec: Codec, pending: Pending, effector: str, token: int) -
 
 
 def distrusted_event(codec: Codec, pending: Pending, why: str, effector: str) -> NewEvent:
-    """An intent that is not authentic, set aside with its bytes: no attempt, no outcome."""
+    """An intent that is not authentic, set aside with its bytes and those of its signature: no attempt, no outcome."""
     signature = pending.signature or Signature("", b"")
     fact = facts.IntentDistrusted(pending.intent.intent_id, why, effector, pending.schema, pending.data, signature.key_id, signature.signature)
     event_id = fact_id("distrusted", pending.event_id.hex())

@@ -7,7 +7,7 @@ commits it cares about. Everything is handed in; nothing here reads flags or the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -80,6 +80,11 @@ class Process:
     _stop: asyncio.Event | None = None
     _worker: Worker = attrs.field(init=False)
     _effector: Effector = attrs.field(init=False)
+
+    @property
+    def left_alone(self) -> Mapping[str, str]:
+        """Streams whose intents were left alone because of an event that cannot be read, and why."""
+        return self._effector.left_alone if self.with_effector else {}
 
     def stop(self) -> None:
         """End the run in an orderly way; call it from the event loop."""

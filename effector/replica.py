@@ -24,7 +24,7 @@ import click
 
 from ..agents.signing import KeyRing, KeysRefused, verifier
 from ..agents.tuning import tune_for_serving
-from ..eventlog.console import INTERRUPTED, OK, CouldNot
+from ..eventlog.console import COULD_NOT, INTERRUPTED, OK, CouldNot
 from ..eventlog.errors import InvalidUrl, LogError
 from ..eventlog.opening import open_log
 from ..eventlog.owners import this_process
@@ -114,7 +114,7 @@ def serve(
     boundary: Callable[[str, str], None] | None = None,
     buses: Mapping[str, MakeBus] | None = None,
 ) -> int:
-    """Serve until a signal, or until every intent has its outcome; the exit code.
+    """Serve until a signal, or until every intent has its outcome or is left alone; the exit code.
 
     ``boundary`` hears of what is reached (``crash``). ``buses``: makers of a ``bus.Bus`` by the scheme of its URLs, beside those that
     are installed.
@@ -127,7 +127,7 @@ def serve(
             asyncio.run(replica.serve())
     finally:
         ground.close()
-    return INTERRUPTED if replica.signal == signal.SIGINT else OK
+    return replica.exit_code
 
 
 @attrs.define(eq=False)
@@ -141,6 +141,8 @@ class Replica:
     boundary: Callable[[str, str], None] = lambda name, stream: None
     #: The first signal that asked for the end.
     signal: int = attrs.field(default=0, init=False)
+    #: Streams that were left alone, when it was over.
+    blocked: int = attrs.field(default=0, init=False)
     lines: Any = attrs.field(init=False)
     owner: str = attrs.field(init=False)
     _stop: Callable[[], None] | None = attrs.field(default=None, init=False)
@@ -184,6 +186,7 @@ class Replica:
             supervisor.stop()
             watchdog.stop()
             health.stop()
+            self.blocked = engine.report().get("blocked_streams", 0)
             await self._end(beside, engine, pool, spans and spans[1])
 
     def _engine(self, watching: Watching, log_lines: LogLines, metrics: Any) -> Engine:
@@ -222,7 +225,14 @@ class Replica:
         if deaf or ending.is_alive():
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(INTERRUPTED if self.signal == signal.SIGINT else OK)
+            os._exit(self.exit_code)
+
+    @property
+    def exit_code(self) -> int:
+        """What the process ends with; with ``until_idle``, 3 when streams were left alone for an event that cannot be read."""
+        if self.signal == signal.SIGINT:
+            return INTERRUPTED
+        return COULD_NOT if self.until_idle and self.blocked else OK
 
     def _quiet(self) -> dict[str, float]:
         quiet = self.ground.quiet(self.settings) | {"health": 30.0, LOOP: 10.0}

@@ -95,8 +95,11 @@ class Serving:
             summary = self._seen(lambda: Summary.of(log, first, process.owner, process.progress, file, asked, elapsed))
         for each in process.progress.refused[:_MOST_TOLD]:
             note(f"{self.path}: {one_line(each)}")
+        if process.left_alone:
+            count = len(process.left_alone)
+            note(f"{count} {'stream stands' if count == 1 else 'streams stand'} still, with intents that are left alone: eventlog dead-letters list")
         print_summary(summary, as_json=self.as_json, worker_only=not self.with_effector)
-        return self._exit_code(summary, file)
+        return self._exit_code(summary, file, finished=not process.left_alone)
 
     def _seen(self, look: Callable[[], T]) -> T:
         """What ``look()`` gives. All the work is done, or none has begun: a server that is just starting again is waited for."""
@@ -191,8 +194,8 @@ class Serving:
         """Said by the store itself, in a thread of its own."""
         self._say(masked(one_line(text, 2_000)))
 
-    def _exit_code(self, summary: Summary, file: InputFile | None) -> int:
+    def _exit_code(self, summary: Summary, file: InputFile | None, *, finished: bool) -> int:
         if self._signal == signal.SIGINT:
             return INTERRUPTED
         unfinished = self._signal and (self.until_idle or (file is not None and not file.ended))
-        return COULD_NOT if summary.refused or unfinished else OK
+        return COULD_NOT if summary.refused or unfinished or (self.until_idle and not finished) else OK

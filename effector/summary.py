@@ -11,6 +11,7 @@ from ..agents.app import runtime_codec
 from ..agents.appends import TURNS
 from ..agents.facts import IntentSettled, StreamBlocked
 from ..eventlog.clock import SECOND
+from ..eventlog.errors import Undecodable
 from ..eventlog.log import EventLog
 from ..eventlog.printing import Column, iso, length, print_json, table
 from .inputs import InputFile
@@ -62,7 +63,10 @@ def _ends(log: EventLog, after: int, owner: str) -> tuple[dict[str, int], int, i
     settled: Counter[str] = Counter()
     parked = blocked = 0
     for event in log.read_all(after=after, types=("activation.failed", "intent.settled", "stream.blocked")):
-        fact = codec.decode_stored(event)
+        try:
+            fact = codec.decode_stored(event)
+        except Undecodable:  # told of by whoever stands still at it
+            continue
         if isinstance(fact, IntentSettled):
             settled[fact.status] += fact.settled_by == owner
         elif isinstance(fact, StreamBlocked):

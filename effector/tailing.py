@@ -24,7 +24,8 @@ class Fold(Protocol):
 async def take_in(log: EventLog, fold: Fold, read: Callable[[StoredEvent], Any], types: Iterable[str], categories: Iterable[str], helping: int) -> None:
     """Give ``fold`` everything that ``log`` has now, ``helping`` events at once.
 
-    ``read`` makes the fact of an event, in a thread, while the loop goes on. Raises what reading the log raises.
+    ``read`` makes the fact of an event, in a thread, while the loop goes on: an intent and its signature are given in one go, so that
+    nobody sees the one without the other. Raises what reading the log raises.
     """
 
     def some() -> tuple[int, list[tuple[StoredEvent, Any]]]:
@@ -35,8 +36,11 @@ async def take_in(log: EventLog, fold: Fold, read: Callable[[StoredEvent], Any],
 
     while True:
         last, events = await in_thread(some)
+        is_all = len(events) < helping
+        if not is_all and helping > 1 and events[-1][0].type == "intent.staged":
+            events.pop()  # it comes again, with what stands behind it
         for event, fact in events:
             fold.take(event, fact)
-        if len(events) < helping:
+        if is_all:
             break
     fold.cursor = max(fold.cursor, last)

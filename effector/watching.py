@@ -48,6 +48,9 @@ class Watching:
     def approval_undelivered(self, stream: str) -> None:
         """A surface refused the question again and again; it is given up, and that is recorded."""
 
+    def left_alone(self, stream: str, doing: str, problem: BaseException) -> None:
+        """An event of the stream cannot be read here, so nothing more is done on it; once. ``on_error`` hears of it next."""
+
     def waiting(self, reasons: Mapping[str, int]) -> None:
         """Keys that wait, by what keeps them: an unknown tool that is held, a back-off, a limit of the tool. About once a second."""
 
@@ -115,6 +118,10 @@ class Everyone(Watching):
     def waiting(self, reasons: Mapping[str, int]) -> None:
         for each in self._listeners:
             each.waiting(reasons)
+
+    def left_alone(self, stream: str, doing: str, problem: BaseException) -> None:
+        for each in self._listeners:
+            each.left_alone(stream, doing, problem)
 
     def settled(self, pending: Pending, outcome: Outcome) -> None:
         for each in self._listeners:

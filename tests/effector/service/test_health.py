@@ -15,6 +15,8 @@ import urllib.request
 import pytest
 
 from intentlog.effector.health import HealthServer
+from intentlog.eventlog.events import NewEvent
+from intentlog.eventlog.versions import ANY
 from tests.effector.service.replicas import World, eventually
 
 UNMEASURED = """
@@ -164,3 +166,19 @@ def test_a_page_that_cannot_be_made_is_told_and_the_next_one_is_answered(capfd):
     server.stop()
     assert [(f"answering at {url.rpartition(':')[2]}", "ValueError('no report')")] == heard
     assert "" == capfd.readouterr().err
+
+
+def test_health_names_a_stream_that_stands_still_and_its_exit_code_claims_no_success(world: World):
+    bad = NewEvent(world.ids(), "intent.staged", 2, b"of a later day")
+    world.log.append("a-bad", [bad], ANY)
+    intent = world.stage("good")
+    replica = world.start()
+    eventually(lambda: world.statuses(intent) == ["OK"])
+    report = replica.health()
+    assert (1, ["a-bad"], True) == (report["blocked_streams"], list(report["blocked"]), report["ready"])
+    assert "a-bad version 0: intent.staged was written under schema version 2" in report["blocked"]["a-bad"]
+    assert (1.0, 1) == (replica.metric("blocked_streams"), len(replica.lines("stream left alone")))
+    assert 0 == replica.end()
+    again = world.start(EFFECTOR_UNTIL_IDLE="1")
+    assert 3 == again.process.wait(30)
+    assert 1 == len(again.lines("stream left alone"))  # no checkpoint has passed it

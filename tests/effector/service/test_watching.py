@@ -16,11 +16,14 @@ from intentlog.agents import ToolSet, facts, tool
 from intentlog.agents.committer import Committer
 from intentlog.effector import Effector, EffectorSettings
 from intentlog.effector.logs import LogLines, logger
+from intentlog.effector.metrics import Metrics
 from intentlog.effector.phases import Outcome
 from intentlog.effector.tracing import Spans, activation_span_id
 from intentlog.effector.watching import Everyone, Watching
 from intentlog.eventlog.clock import SECOND, system_clock
 from intentlog.eventlog.errors import LogUnavailable
+from intentlog.eventlog.events import NewEvent
+from intentlog.eventlog.versions import ANY
 from tests.effector.test_effector import CODEC, Outside
 from tests.effector.test_phases import pending
 
@@ -179,3 +182,16 @@ def test_a_span_an_attempt_in_the_trace_of_the_input_that_began_it_all_and_the_t
     )
     assert paid.start_time < inside.start_time < inside.end_time < paid.end_time
     assert all("s3cret" not in str(value) for each in spans.values() for value in (each.attributes or {}).values())
+
+
+def test_a_stream_that_is_left_alone_is_told_of_once_with_where_and_why_and_counted():
+    out = io.StringIO()
+    lines, metrics = LogLines(logger(file=out)), Metrics(["work"], system_clock)
+    with Outside() as outside:
+        outside.log.append("a-bad", [NewEvent(outside.ids(), "intent.staged", 2, b"of a later day")], ANY)
+        serve(outside, Everyone([lines, metrics]), on_error=lines.trouble)
+        serve(outside, Everyone([lines]), on_error=lines.trouble)
+    (told,) = [json.loads(each) for each in out.getvalue().splitlines()]
+    assert ("stream left alone", "error", "a-bad", "bad") == (told["event"], told["level"], told["stream"], told["key"])
+    assert "a-bad version 0: intent.staged was written under schema version 2" in told["text"]
+    assert 1.0 == metrics.registry.get_sample_value("intentlog_effector_blocked_streams")
