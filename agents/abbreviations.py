@@ -7,12 +7,14 @@ from typing import Final
 from ..eventlog.log import EventLog
 from .app import runtime_codec
 from .errors import RequestRefused
+from .unreadable import facts_of, unheard
 
 SHORTEST: Final = 6
 """Characters that name an intent when no other one begins with them."""
 _WHOLE: Final = 36
 """Characters of an id that a runtime made."""
 _NAMED: Final = 5
+_STAGED: Final = ("intent.staged",)
 
 
 def intent_named(log: EventLog, given: str, stream: str | None = None) -> str:
@@ -24,10 +26,8 @@ def intent_named(log: EventLog, given: str, stream: str | None = None) -> str:
     if len(given) >= _WHOLE:
         return given
     codec, found = runtime_codec(), dict[str, str]()
-    for event in log.read_all(types=("intent.staged",)) if stream is None else log.read(stream):
-        if event.type != "intent.staged":
-            continue
-        intent_id = codec.decode_stored(event).intent_id
+    for event, fact in facts_of(codec, log.read_all(types=_STAGED) if stream is None else log.read(stream), _STAGED, unheard):
+        intent_id = fact.intent_id
         if intent_id == given:
             return given
         if len(given) >= SHORTEST and intent_id.startswith(given):

@@ -26,6 +26,7 @@ from .errors import AnotherQuestion, InputRefused, NotAuthentic
 from .intents import fact_id
 from .operating import named
 from .signing import KeyRing, Signature
+from .unreadable import Tell, facts_of
 
 CATEGORY: Final = "distrusted.answers"
 STREAM: Final = f"{CATEGORY}-received"
@@ -232,11 +233,10 @@ class DistrustedAnswer:
     received_at: Micros
 
 
-def distrusted_answers(log: EventLog) -> list[DistrustedAnswer]:
-    """Those that nobody has redriven since, oldest first."""
-    codec, found = runtime_codec(), dict[int, DistrustedAnswer]()
-    for event in log.read(STREAM):
-        fact: Any = codec.decode_stored(event) if event.type in ("answer.distrusted", "answer.redriven") else None
+def distrusted_answers(log: EventLog, tell: Tell | None = None) -> list[DistrustedAnswer]:
+    """Those that nobody has redriven since, oldest first. ``tell``: see ``unreadable.facts_of``."""
+    found = dict[int, DistrustedAnswer]()
+    for event, fact in facts_of(runtime_codec(), log.read(STREAM), ("answer.distrusted", "answer.redriven"), tell):
         if isinstance(fact, facts.AnswerDistrusted):
             said = (fact.stream, fact.approval_id, fact.why, fact.raw, fact.size, fact.digest)
             found[event.version] = DistrustedAnswer(*said, event.version, event.position, event.recorded_at)

@@ -13,7 +13,7 @@ import attrs
 
 from ..eventlog.clock import Micros, to_datetime
 from ..eventlog.codec import Codec
-from ..eventlog.errors import EventIdConflict, WrongExpectedVersion
+from ..eventlog.errors import EventIdConflict, Undecodable, WrongExpectedVersion
 from ..eventlog.log import Duplicate, EventLog, Wake
 from ..eventlog.names import split_stream, stream_name
 from ..eventlog.versions import ANY
@@ -27,6 +27,7 @@ from .lifecycle import ActivationState
 from .run import Activation, Approval, RunState
 from .sending import check_input_id
 from .signing import KeyRing
+from .unreadable import Tell, facts_of, once, unreadable
 from .vouching import signed_decision
 
 _TRIES: Final = 20
@@ -147,24 +148,42 @@ def _to_cancel(stream: str, run: RunState, input_id: str | None, seq: int | None
     return found[0]
 
 
-def pending(log: EventLog, codec: Codec, *, stream: str | None = None, channel: str | None = None, app: App | None = None) -> Iterator[PendingApproval]:
-    """Approvals that wait for an answer now, in the order in which they were asked for; memory grows with their number alone."""
+def pending(
+    log: EventLog, codec: Codec, *, stream: str | None = None, channel: str | None = None, app: App | None = None, tell: Tell | None = None
+) -> Iterator[PendingApproval]:
+    """Approvals that wait for an answer now, in the order in which they were asked for; memory grows with their number alone.
+
+    ``tell`` hears of each event that cannot be read; the questions of a stream whose run is not known for one are left out then, since
+    nobody's answer could be taken. Without ``tell`` it is raised as ``Undecodable``.
+    """
     waiting: dict[tuple[str, str], Micros] = {}
-    asked, answered = "approval.requested", "approval.decided"
-    events = log.read_all(types=(asked, answered)) if stream is None else (each for each in log.read(stream) if each.type in (asked, answered))
-    for stored in events:
-        fact = codec.decode_stored(stored)
-        if stored.type == answered:
+    types = ("approval.requested", "approval.decided")
+    told = once(tell) if tell is not None else None
+    for stored, fact in facts_of(codec, log.read_all(types=types) if stream is None else log.read(stream), types, told):
+        if isinstance(fact, facts.ApprovalDecided):
             waiting.pop((stored.stream, fact.approval_id), None)
         elif fact.expires_at > log.clock() and channel in (None, fact.channel):
             waiting[stored.stream, fact.approval_id] = stored.recorded_at
-    runs: dict[str, RunState] = {}
+    runs: dict[str, RunState | None] = {}
     for (name, approval_id), asked_at in waiting.items():
-        if name not in runs:
-            runs = {name: known_run(log, name, codec, _knows(app, name))[0]}  # one at a time: a stream's questions stand together
-        found = _approval(runs[name], approval_id)
+        if name not in runs:  # one at a time: a stream's questions stand together
+            runs = {name: _run(log, name, codec, _knows(app, name), told)}
+        run = runs[name]
+        found = _approval(run, approval_id) if run is not None else None
         if found is not None and found[1].decided is None and approval_id in found[0].waits:
             yield _pending(name, found[1].requested, asked_at)
+
+
+def _run(log: EventLog, stream: str, codec: Codec, app: App | None, tell: Tell | None) -> RunState | None:
+    """What the stream adds up to; ``None`` when ``tell`` was told that it cannot be known."""
+    try:
+        return known_run(log, stream, codec, app)[0]
+    except Undecodable as problem:
+        if tell is None or problem.version < 0:
+            raise
+        for event in log.read(stream, after=problem.version - 1, upto=problem.version):
+            tell(unreadable(event, problem))
+        return None
 
 
 @attrs.frozen

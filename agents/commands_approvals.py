@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ..eventlog.console import CouldNot, answering, json_option, log_option, reading, stream_argument, writing
+from ..eventlog.console import FOUND, OK, CouldNot, answering, json_option, log_option, reading, stream_argument, writing
 from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
 from .options import Age, by_option, keys_option, reason_option, who
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .asking import Answered, Closed, PendingApproval
     from .client import Client
     from .signing import KeyRing
+    from .unreadable import Unreadable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _COLUMNS: Final = (
@@ -54,17 +55,21 @@ def approvals() -> None:
 @click.option("--expires-within", metavar="TIME", type=Age(), help="Only those whose deadline is nearer than this.")
 @log_option
 @json_option
-def list_(channel: str | None, agent: str | None, key: str | None, older_than: int | None, expires_within: int | None, url: str, as_json: bool) -> None:
-    """List them all, oldest first.
+def list_(channel: str | None, agent: str | None, key: str | None, older_than: int | None, expires_within: int | None, url: str, as_json: bool) -> int:
+    """List them all, oldest first. Those of a stream that cannot be read are named by the event, and the exit code is 1 then.
 
     \b
     eventlog approvals list --channel support --older-than 1h
     """
+    from .app import runtime_codec
+    from .asking import pending
+
+    unread: list[Unreadable] = []
     with reading(url) as log:
         now = log.clock()
         found = [
             each
-            for each in _client(log).pending_approvals(channel=channel)
+            for each in pending(log, runtime_codec(), channel=channel, tell=unread.append)
             if agent in (None, each.agent) and key in (None, each.key)
             if older_than is None or now - each.asked_at >= older_than
             if expires_within is None or each.expires_at - now <= expires_within
@@ -72,11 +77,23 @@ def list_(channel: str | None, agent: str | None, key: str | None, older_than: i
     if as_json:
         for each in found:
             print_json(_as_object(each))
-    elif not found:
+        for event in unread:
+            print_json(_unread_object(event))
+    elif not found and not unread:
         filtered = channel or agent or key or older_than is not None or expires_within is not None
         say("No such question waits for a person." if filtered else "Nothing waits for a person.")
     else:
-        table(_COLUMNS, [_row(each, now) for each in found])
+        table(_COLUMNS, [*(_row(each, now) for each in found), *(_unread_row(event, now) for event in unread)])
+    return FOUND if unread else OK
+
+
+def _unread_row(event: Unreadable, now: int) -> tuple[object, ...]:
+    return event.stream, f"(version {event.version})", "", length(max(now - event.recorded_at, 0)), "", f"unreadable: {event.why}"
+
+
+def _unread_object(event: Unreadable) -> dict[str, Any]:
+    place = {"stream": event.stream, "version": event.version, "position": event.position, "type": event.type, "unreadable": True}
+    return place | {"recorded_at": iso(event.recorded_at), "why": event.why}
 
 
 def _row(asked: PendingApproval, now: int) -> tuple[object, ...]:

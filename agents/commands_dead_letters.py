@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import MOST, CouldNot, answering, json_option, log_option, reading, stream_argument, writing
+from ..eventlog.console import FOUND, MOST, OK, CouldNot, answering, json_option, log_option, reading, stream_argument, writing
 from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
 from .options import Age, by_option, keys_option, reason_option, who
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from .facts import Failure
     from .operating import Standing
     from .signing import KeyRing
+    from .unreadable import Unreadable
 
 PARKED: Final = "parked"
 BLOCKED: Final = "blocked"
 DISTRUSTED: Final = "distrusted"
 UNDELIVERED: Final = "undelivered"
+UNREAD: Final = "unreadable"
 _MOST_SHOWN: Final = 256
 """Bytes of something distrusted that a text shows; ``--json`` has them all."""
 _COLUMNS: Final = (
@@ -43,19 +45,22 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list")
-@click.option("--status", "statuses", type=click.Choice([PARKED, BLOCKED, DISTRUSTED, UNDELIVERED]), multiple=True, help="Only these; may be given again.")
+@click.option(
+    "--status", "statuses", type=click.Choice([PARKED, BLOCKED, DISTRUSTED, UNDELIVERED, UNREAD]), multiple=True, help="Only these; may be given again."
+)
 @click.option("--tool", metavar="NAME", help="Only distrusted intents of this tool.")
 @click.option("--key", metavar="KEY", help="Only those of this key.")
 @click.option("--older-than", metavar="AGE", type=Age(), help="Only those given up longer ago: 90s, 10m, 2h, 1d.")
 @log_option
 @json_option
-def list_(statuses: tuple[str, ...], tool: str | None, key: str | None, older_than: int | None, url: str, as_json: bool) -> None:
-    """List them all, oldest first.
+def list_(statuses: tuple[str, ...], tool: str | None, key: str | None, older_than: int | None, url: str, as_json: bool) -> int:
+    """List them all, oldest first. What cannot be read is a row of its own, and the exit code is 1.
 
     \b
     eventlog dead-letters list --tool ship --older-than 1h
     """
     from .dead_letters import all_letters
+    from .unreadable import Unreadable
 
     with reading(url) as log:
         now = log.clock()
@@ -63,7 +68,7 @@ def list_(statuses: tuple[str, ...], tool: str | None, key: str | None, older_th
             each
             for each in all_letters(log)
             if (not statuses or _status(each) in statuses)
-            if tool is None or _tool(each) == tool
+            if tool is None or _tool(each) == tool or isinstance(each, Unreadable)  # it may be one of that tool
             if key is None or each.stream.partition("-")[2] == key
             if older_than is None or now - _since(each) >= older_than
         ]
@@ -74,13 +79,17 @@ def list_(statuses: tuple[str, ...], tool: str | None, key: str | None, older_th
         say("No such dead letter." if statuses or tool or key or older_than is not None else "No dead letters.")
     else:
         table(_COLUMNS, [_row(each) for each in found])
+    return FOUND if any(isinstance(each, Unreadable) for each in found) else OK
 
 
 def _status(letter: AnyLetter) -> str:
     from .dead_letters import BlockedStream, ParkedInput, Undelivered
+    from .unreadable import Unreadable
 
     if isinstance(letter, ParkedInput):
         return PARKED
+    if isinstance(letter, Unreadable):
+        return UNREAD
     return BLOCKED if isinstance(letter, BlockedStream) else UNDELIVERED if isinstance(letter, Undelivered) else DISTRUSTED
 
 
@@ -103,6 +112,7 @@ def _why(failure: Failure) -> str:
 def _row(letter: AnyLetter) -> tuple[object, ...]:
     from .approvals_answers import STREAM, DistrustedAnswer
     from .dead_letters import BlockedStream, ParkedInput, Undelivered
+    from .unreadable import Unreadable
 
     at = moment(_since(letter))[5:16]
     if isinstance(letter, ParkedInput):
@@ -113,6 +123,8 @@ def _row(letter: AnyLetter) -> tuple[object, ...]:
         return letter.stream, "", letter.fact.approval_id, letter.fact.tries, at, f"undelivered: {letter.fact.why}"
     if isinstance(letter, DistrustedAnswer):
         return STREAM, letter.version, "answer", "", at, f"distrusted: {letter.why}"
+    if isinstance(letter, Unreadable):
+        return letter.stream, "", f"version {letter.version}", "", at, f"unreadable: {letter.why}"
     return letter.stream, letter.intent.seq, f"intent {letter.intent.intent_id}", letter.attempts, at, f"distrusted: {_distrust(letter)}"
 
 
@@ -123,6 +135,7 @@ def _distrust(letter: Standing) -> str:
 def _as_object(letter: AnyLetter) -> dict[str, Any]:
     from .approvals_answers import STREAM, DistrustedAnswer
     from .dead_letters import BlockedStream, ParkedInput, Undelivered
+    from .unreadable import Unreadable
 
     place = {"stream": letter.stream, "version": letter.version, "position": letter.position, "kind": _status(letter), "at": iso(_since(letter))}
     if isinstance(letter, ParkedInput):
@@ -136,6 +149,8 @@ def _as_object(letter: AnyLetter) -> dict[str, Any]:
     if isinstance(letter, DistrustedAnswer):
         own = {"stream": STREAM, "seq": letter.version, "claims": {"stream": letter.stream, "approval": letter.approval_id}}
         return place | own | {"why": letter.why, "size": letter.size, "sha256": letter.digest.hex(), "payload": letter.raw}
+    if isinstance(letter, Unreadable):
+        return place | {"type": letter.type, "why": letter.why}
     intent, distrusted = letter.intent, letter.distrusted
     own = {"seq": intent.seq, "intent": intent.intent_id, "tool": intent.tool, "args": intent.args, "attempts": letter.attempts}
     if distrusted is not None:
@@ -199,6 +214,7 @@ def _show_other(letter: AnyLetter) -> None:
     from .approvals_answers import DistrustedAnswer
     from .dead_letters import BlockedStream, Undelivered
     from .operating import Standing
+    from .unreadable import Unreadable
 
     stream, since = one_line(letter.stream), f"  since     {moment(_since(letter))} UTC"
     if isinstance(letter, BlockedStream):
@@ -215,8 +231,18 @@ def _show_other(letter: AnyLetter) -> None:
         say(f"Once the surface takes it: eventlog dead-letters redrive {stream} --approval {one_line(letter.fact.approval_id)}")
     elif isinstance(letter, DistrustedAnswer):
         _show_answer(letter, since)
+    elif isinstance(letter, Unreadable):
+        _show_unreadable(letter)
     elif isinstance(letter, Standing):
         _show_intent(letter, since)
+
+
+def _show_unreadable(letter: Unreadable) -> None:
+    say(styled(f"{one_line(letter.stream)}  version {letter.version}  unreadable", bold=True))
+    say(f"  recorded  {moment(letter.recorded_at)} UTC as {one_line(letter.type)}")
+    say("  why       " + styled(one_line(letter.why, 2_000), fg="red"))
+    say("Nothing is done on this key where this matters until code runs that can read it, or its bytes are put back from a copy.")
+    say(f"To see its bytes: {one_line(letter.looked_at)}")
 
 
 def _show_answer(letter: DistrustedAnswer, since: str) -> None:
@@ -241,8 +267,9 @@ def _show_intent(letter: Standing, since: str) -> None:
         say(f"  {one_line(name):<9} {one_line(value, 2_000)}")
     say(f"  deadline  {moment(intent.expires_at)} UTC" if intent.expires_at else "  deadline  none, which reads as expired")
     if letter.distrusted is not None:
-        key = letter.distrusted.key_id
-        say(f"  signed    with key {one_line(key)}: {letter.distrusted.signature.hex()}" if key else "  signed    not at all")
+        key, signature = letter.distrusted.key_id, letter.distrusted.signature
+        none = f"with bytes that are no signature: {signature[:_MOST_SHOWN].hex()}" if signature else "not at all"
+        say(f"  signed    with key {one_line(key)}: {signature.hex()}" if key else f"  signed    {none}")
         _show_bytes(letter.distrusted.payload, len(letter.distrusted.payload))
     say(f"To vouch for it: eventlog dead-letters redrive {stream} --intent {one_line(intent.intent_id)} --reason TEXT --signing-keys REFERENCE")
     say(f"To tell its agent that nobody will carry it out: eventlog intents cancel {one_line(intent.intent_id)}")

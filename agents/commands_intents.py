@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..eventlog.console import CouldNot, answering, json_option, log_option, reading, writing
+from ..eventlog.console import FOUND, OK, CouldNot, answering, json_option, log_option, reading, writing
 from ..eventlog.names import check_stream
 from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
 from .operating import DISTRUSTED, STANDINGS
 from .options import Age, by_option, keys_option, who
+from .unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .operating import Changed, Standing
     from .signing import KeyRing
+    from .unreadable import Unreadable
 
 _COLUMNS: Final = (
     Column("intent", whole=True),
@@ -46,8 +48,10 @@ def intents() -> None:
 @json_option
 def list_(
     statuses: tuple[str, ...], everything: bool, tool: str | None, key: str | None, stream: str | None, older_than: int | None, url: str, as_json: bool
-) -> None:
+) -> int:
     """List what needs somebody, oldest first: open ones, and UNKNOWN ones that nobody has resolved.
+
+    An event that cannot be read is a row of its own, whatever is asked for: it may be about any of its stream. The exit code is 1 then.
 
     \b
     eventlog intents list --status unknown --older-than 1h
@@ -55,11 +59,12 @@ def list_(
     from ..eventlog.held_back import held_back
     from .operating import standings
 
+    unread: list[Unreadable] = []
     with reading(url) as log:
         now = log.clock()
         found = [
             each
-            for each in standings(log, None if stream is None else check_stream(stream), settled=everything or bool(statuses))
+            for each in standings(log, None if stream is None else check_stream(stream), settled=everything or bool(statuses), tell=unread.append)
             if tool in (None, each.intent.tool) and key in (None, each.intent.key) and (not statuses or each.status in statuses)
             if older_than is None or now - each.staged_at >= older_than
         ]
@@ -67,11 +72,24 @@ def list_(
     if as_json:
         for each in found:
             print_json(_as_object(each))
-    elif not found:
+        for event in unread:
+            print_json(_unread_object(event))
+    elif not found and not unread:
         every = "Of the intents that can be shown now every one" if partly else "Every intent"
         say("No such intent." if statuses or everything or tool or key or stream or older_than else f"{every} has its outcome, and none is UNKNOWN.")
     else:
-        table(_COLUMNS, [_row(each, now) for each in found])
+        table(_COLUMNS, [*(_row(each, now) for each in found), *(_unread_row(event, now) for event in unread)])
+    return FOUND if unread else OK
+
+
+def _unread_row(event: Unreadable, now: int) -> tuple[object, ...]:
+    age = length(max(now - event.recorded_at, 0))
+    return f"(version {event.version})", event.stream, "", UNREADABLE, "", age, event.why
+
+
+def _unread_object(event: Unreadable) -> dict[str, Any]:
+    place = {"stream": event.stream, "version": event.version, "position": event.position, "type": event.type, "status": UNREADABLE}
+    return place | {"recorded_at": iso(event.recorded_at), "why": event.why}
 
 
 def _why(found: Standing) -> str:
@@ -116,10 +134,11 @@ def _named_options(command: Any) -> Any:
 @_named_options
 @log_option
 @json_option
-def show(intent: str, stream: str | None, url: str, as_json: bool) -> None:
+def show(intent: str, stream: str | None, url: str, as_json: bool) -> int:
     """Show one with its arguments, how it stands, and what can be done.
 
-    INTENT is its id, or how that begins: six characters or more, if no other one begins with them.
+    INTENT is its id, or how that begins: six characters or more, if no other one begins with them. What cannot be read of its stream
+    is named, and the exit code is 1 then.
 
     \b
     eventlog intents show 25ddf24b
@@ -128,14 +147,15 @@ def show(intent: str, stream: str | None, url: str, as_json: bool) -> None:
     from .errors import RequestRefused
     from .operating import standing
 
+    unread: list[Unreadable] = []
     with reading(url) as log:
         try:
-            found = standing(log, intent_named(log, intent, stream), stream)
+            found = standing(log, intent_named(log, intent, stream), stream, tell=unread.append)
         except RequestRefused as problem:
             raise CouldNot(str(problem)) from problem
     if as_json:
-        print_json(_as_object(found))
-        return
+        print_json(_as_object(found) | ({"unreadable": [_unread_object(event) for event in unread]} if unread else {}))
+        return FOUND if unread else OK
     staged = found.intent
     say(styled(f"{one_line(staged.intent_id)}  {found.status}", bold=True))
     say(f"  stream    {one_line(found.stream)}, input {staged.seq}, step {staged.step}" + (f", key {one_line(staged.key)}" if staged.key else ""))
@@ -146,8 +166,14 @@ def show(intent: str, stream: str | None, url: str, as_json: bool) -> None:
     say(f"  staged    {moment(found.staged_at)} UTC, to be done until {moment(staged.expires_at)} UTC")
     say(f"  attempts  {found.attempts}")
     _show_end(found)
+    for event in unread:
+        say("  unread    " + styled(one_line(f"version {event.version}: {event.why}", 2_000), fg="red"))
+    if unread:
+        say(f"It may stand otherwise: not all of its stream can be read. See: {one_line(unread[0].looked_at)}")
+        return FOUND
     for line in _what_can_be_done(found):
         say(line)
+    return OK
 
 
 def _show_end(found: Standing) -> None:

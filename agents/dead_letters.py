@@ -13,7 +13,7 @@ import attrs
 import msgspec
 
 from ..eventlog.codec import Codec
-from ..eventlog.errors import EventIdConflict, WrongExpectedVersion
+from ..eventlog.errors import EventIdConflict, NewerSchema, Undecodable, WrongExpectedVersion
 from ..eventlog.log import Duplicate, EventLog, Wake
 from ..eventlog.versions import ANY
 from . import facts
@@ -23,9 +23,11 @@ from .approvals_answers import STREAM, DistrustedAnswer, distrusted_answers
 from .errors import InputRefused
 from .intents import fact_id, input_event_id
 from .operating import DISTRUSTED, Standing, named, standings
+from .unreadable import Tell, Unreadable, facts_of, once, unreadable
 
 _SCANNED: Final = ("activation.failed", "input.redriven", "stream.blocked")
 _OF_QUESTIONS: Final = tuple(f"approval.{name}" for name in ("requested", "decided", "undelivered", "redriven"))
+_SIGNED: Final = ("intent.signed",)
 _TRIES: Final = 10
 _MOST_NAMED: Final = 5
 """Dead letters that a refusal names."""
@@ -74,7 +76,7 @@ class Undelivered:
 
 
 DeadLetter = ParkedInput | BlockedStream
-AnyLetter = DeadLetter | Undelivered | Standing | DistrustedAnswer
+AnyLetter = DeadLetter | Undelivered | Standing | DistrustedAnswer | Unreadable
 
 
 @attrs.frozen
@@ -109,14 +111,15 @@ class Redriven:
     woken: bool
 
 
-def dead_letters(log: EventLog, stream: str | None = None) -> list[DeadLetter]:
-    """All of them in the order in which they were given up; those of one stream when it is named."""
-    codec = runtime_codec()
+def dead_letters(log: EventLog, stream: str | None = None, *, tell: Tell | None = None) -> list[DeadLetter]:
+    """All of them in the order in which they were given up; those of one stream when it is named.
+
+    ``tell`` hears of each event about them that cannot be read; without it ``Undecodable`` is raised.
+    """
     parked: dict[tuple[str, int], ParkedInput] = {}
     blocked: dict[str, BlockedStream] = {}
-    events = log.read_all(types=_SCANNED) if stream is None else (event for event in log.read(stream) if event.type in _SCANNED)
-    for event in events:
-        fact = codec.decode_stored(event)
+    events = log.read_all(types=_SCANNED) if stream is None else log.read(stream)
+    for event, fact in facts_of(runtime_codec(), events, _SCANNED, tell):
         if isinstance(fact, facts.ActivationFailed):
             blocked.pop(event.stream, None)
             if fact.retry_at is None:
@@ -131,11 +134,32 @@ def dead_letters(log: EventLog, stream: str | None = None) -> list[DeadLetter]:
 
 
 def all_letters(log: EventLog, stream: str | None = None) -> list[AnyLetter]:
-    """The same with intents and answers that are not authentic and questions that a surface refused, oldest first."""
-    found: list[AnyLetter] = [*dead_letters(log, stream), *_undelivered(log, stream)]
-    found += [each for each in standings(log, stream) if each.status == DISTRUSTED]
-    found += distrusted_answers(log) if stream in (None, STREAM) else []
+    """The same with intents and answers that are not authentic, questions that a surface refused, and events about any of them that cannot
+    be read, oldest first. An event that a stream is blocked at is not named twice.
+    """
+    unread: list[Unreadable] = []
+    tell = once(unread.append)
+    given_up = dead_letters(log, stream, tell=tell)
+    found: list[AnyLetter] = [*given_up, *_undelivered(log, stream, tell)]
+    found += [each for each in standings(log, stream, tell=tell) if each.status == DISTRUSTED]
+    found += distrusted_answers(log, tell) if stream in (None, STREAM) else []
+    _newer_signatures(log, stream, tell)
+    named_there = {(each.stream, each.at_version) for each in given_up if isinstance(each, BlockedStream)}
+    found += [each for each in unread if (each.stream, each.version) not in named_there]
     return sorted(found, key=lambda each: (since(each), each.position))
+
+
+def _newer_signatures(log: EventLog, stream: str | None, tell: Tell) -> None:
+    """Tell of signatures that newer code made: effectors that cannot read them leave their keys alone. A damaged one is a distrusted intent."""
+    codec = runtime_codec()
+    for event in log.read_all(types=_SIGNED) if stream is None else log.read(stream):
+        if event.type in _SIGNED:
+            try:
+                codec.decoder(event.type, event.schema)
+            except NewerSchema as problem:
+                tell(unreadable(event, problem.at(event.stream, event.version)))
+            except Undecodable:  # no schema at all: damaged
+                pass
 
 
 def since(letter: AnyLetter) -> int:
@@ -146,16 +170,16 @@ def since(letter: AnyLetter) -> int:
         return letter.blocked_at
     if isinstance(letter, Undelivered):
         return letter.at
+    if isinstance(letter, Unreadable):
+        return letter.recorded_at
     return letter.received_at if isinstance(letter, DistrustedAnswer) else letter.distrusted_at
 
 
-def _undelivered(log: EventLog, stream: str | None) -> list[Undelivered]:
-    codec, found, types = runtime_codec(), dict[tuple[str, str], Undelivered](), _OF_QUESTIONS
+def _undelivered(log: EventLog, stream: str | None, tell: Tell | None = None) -> list[Undelivered]:
+    found = dict[tuple[str, str], Undelivered]()
     deadlines: dict[tuple[str, str], int] = {}
-    for event in log.read_all(types=types) if stream is None else log.read(stream):
-        if event.type not in types:
-            continue
-        fact = codec.decode_stored(event)
+    events = log.read_all(types=_OF_QUESTIONS) if stream is None else log.read(stream)
+    for event, fact in facts_of(runtime_codec(), events, _OF_QUESTIONS, tell):
         key = event.stream, fact.approval_id
         if isinstance(fact, facts.ApprovalUndelivered):
             found[key] = Undelivered(event.stream, fact, event.version, event.position, event.recorded_at)
@@ -300,4 +324,6 @@ def _other(letter: AnyLetter) -> str:
         return f"intent {letter.intent.intent_id}, distrusted: --intent {letter.intent.intent_id}"
     if isinstance(letter, Undelivered):
         return f"question {letter.fact.approval_id}, undelivered; to redrive it: --approval {letter.fact.approval_id}"
+    if isinstance(letter, Unreadable):
+        return f"version {letter.version}, which cannot be read: {letter.looked_at}"
     return f"answer {letter.version}, distrusted: --seq {letter.version}" if isinstance(letter, DistrustedAnswer) else ""

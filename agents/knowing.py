@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..eventlog.codec import Codec
+from ..eventlog.errors import Undecodable
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from ..eventlog.versions import EMPTY
@@ -39,5 +40,9 @@ def known_run(log: EventLog, stream: str, codec: Codec, app: App | None = None) 
         for version, kind, schema, data, _, recorded_at in rows:
             if kind in _TYPES:
                 run.at = version
-                take(run, codec.decode(kind, schema, data), recorded_at)
+                try:
+                    fact = codec.decode(kind, schema, data)
+                except Undecodable as problem:
+                    raise problem.at(stream, version) from problem
+                take(run, fact, recorded_at)
     return run, version

@@ -17,7 +17,9 @@ from typing import Any, Final
 import attrs
 
 from ..eventlog.clock import SECOND
+from ..eventlog.codec import Codec
 from ..eventlog.errors import EventIdConflict, LeaseLost
+from ..eventlog.events import StoredEvent
 from ..eventlog.log import AppendRequest, Claim, Duplicate, EventLog, Fence, StreamAppend, Wake
 from ..eventlog.owners import this_process
 from ..eventlog.versions import ANY
@@ -26,8 +28,9 @@ from .app import runtime_codec
 from .errors import InputRefused, RequestRefused
 from .intents import CANCELLED, ERROR, OK, UNKNOWN, fact_id, readmission_event_id, settlement_event_id
 from .queues import EFFECTS, TURNS
-from .signing import KeyRing
+from .signing import KeyRing, Signature
 from .standing import ATTEMPTED, DISTRUSTED, OPEN, POSTPONED, STAGED, STANDINGS, Resolution, Standing, resolved_signal, standing, standings
+from .unreadable import facts_of, unheard
 from .vouching import signed_outcome, vouched
 
 __all__ = [
@@ -151,17 +154,35 @@ def readmit(log: EventLog, intent_id: str, keys: KeyRing, *, by: str, reason: st
 def vouch(log: EventLog, stream: str, keys: KeyRing, *, intent_id: str = "", approval_id: str = "", by: str) -> bool:
     """Sign an outcome, or an answer, that is on the log unsigned, or signed by a key that is gone; its stream is looked at again.
 
-    Whether that had been done before. Raises ``RequestRefused`` for an intent without an outcome, an approval without an answer.
+    Whether that had been done before: a signature by the first of ``keys`` stands behind it, whoever made it, and nothing is written.
+    Raises ``RequestRefused`` for an intent without an outcome, an approval without an answer.
     """
     named(by)
     codec = runtime_codec()
     kind, field, name = ("intent.settled", "intent_id", intent_id) if intent_id else ("approval.decided", "approval_id", approval_id)
-    for event in log.read(stream):
-        if event.type == kind and getattr(codec.decode_stored(event), field) == name:
-            outcome = log.append(stream, [vouched(codec, keys, event, name)], ANY, wakes=(Wake(TURNS, log.clock(), sooner=True),))
-            log.schedule.wake(TURNS, stream, log.clock())  # a duplicate wakes nobody
-            return isinstance(outcome, Duplicate)
-    raise RequestRefused(f"{stream}: there is no outcome of {name} to vouch for. Nothing was written.")
+    told = facts_of(codec, log.read(stream), (kind,), unheard)
+    found = next((event for event, fact in told if getattr(fact, field) == name), None)
+    if found is None:
+        raise RequestRefused(f"{stream}: there is no outcome of {name} to vouch for. Nothing was written.")
+    before = _is_signed(codec, log, keys, found, name)
+    if not before:
+        outcome = log.append(stream, [vouched(codec, keys, found, name)], ANY, wakes=(Wake(TURNS, log.clock(), sooner=True),))
+        before = isinstance(outcome, Duplicate)
+    if before:
+        log.schedule.wake(TURNS, stream, log.clock())  # what was not written wakes nobody
+    return before
+
+
+def _is_signed(codec: Codec, log: EventLog, keys: KeyRing, stored: StoredEvent, name: str) -> bool:
+    """Whether a signature of the outcome or answer ``stored`` by the first of ``keys`` stands behind it already."""
+    of_intent = stored.type == "intent.settled"
+    kind, verify = ("outcome.signed", keys.verify_outcome) if of_intent else ("approval.signed", keys.verify_decision)
+    for _, fact in facts_of(codec, log.read(stored.stream, after=stored.version), (kind,), unheard):
+        signs = fact.intent_id if of_intent else fact.approval_id
+        made = Signature(fact.key_id, fact.signature)
+        if signs == name and made.key_id == keys.signing_id and verify(made, stored.stream, stored.schema, stored.data) is None:
+            return True
+    return False
 
 
 def settle(

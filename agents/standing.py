@@ -17,6 +17,7 @@ from . import facts
 from .app import runtime_codec
 from .errors import RequestRefused
 from .intents import ERROR, OK, STATUSES, UNKNOWN, readmission_event_id
+from .unreadable import Tell, facts_of, unheard
 
 STAGED: Final = "STAGED"
 ATTEMPTED: Final = "ATTEMPTED"
@@ -28,6 +29,7 @@ it is not authentic, and no effector will touch it.
 """
 STANDINGS: Final = (*OPEN, *STATUSES)
 _SIGNAL: Final = "intent.resolved:"
+_STAGED: Final = ("intent.staged",)
 _SCANNED: Final = (*(f"intent.{each}" for each in ("staged", "attempted", "postponed", "settled", "distrusted", "readmitted")), "signal.received")
 
 
@@ -96,15 +98,15 @@ def resolved_signal(intent_id: str) -> str:
     return _SIGNAL + intent_id
 
 
-def standings(log: EventLog, stream: str | None = None, *, settled: bool = False) -> list[Standing]:
+def standings(log: EventLog, stream: str | None = None, *, settled: bool = False, tell: Tell | None = None) -> list[Standing]:
     """Intents of the log, or of one stream, in the order in which they were staged: those that need somebody, or all with ``settled``.
 
-    Memory grows with what is returned, not with the log.
+    ``tell`` hears of each event that cannot be read, which may be about any of its stream's intents; without it ``Undecodable`` is
+    raised. Memory grows with what is returned, not with the log.
     """
     codec, found = runtime_codec(), dict[tuple[str, str], Standing]()
-    for event in log.read_all(types=_SCANNED) if stream is None else log.read(stream):
-        if event.type in _SCANNED:
-            _take(found, event, codec.decode_stored(event), settled)
+    for event, fact in facts_of(codec, log.read_all(types=_SCANNED) if stream is None else log.read(stream), _SCANNED, tell):
+        _take(found, event, fact, settled)
     return [each for each in found.values() if settled or each.needs_somebody]
 
 
@@ -142,18 +144,18 @@ def _resolution(signal: facts.SignalReceived, at: Micros) -> Resolution | None:
     return Resolution(said["status"], said.get("value"), str(said.get("by", "")), str(said.get("reason", "")), at)
 
 
-def standing(log: EventLog, intent_id: str, stream: str | None = None) -> Standing:
-    """One intent. Naming its ``stream`` spares a look through the whole log. Raises ``RequestRefused`` for one that is not there."""
+def standing(log: EventLog, intent_id: str, stream: str | None = None, *, tell: Tell | None = None) -> Standing:
+    """One intent. Naming its ``stream`` spares a look through the whole log. Raises ``RequestRefused`` for one that is not there.
+
+    ``tell`` hears of each event of its stream that cannot be read; without it ``Undecodable`` is raised.
+    """
     codec, found = runtime_codec(), dict[tuple[str, str], Standing]()
     where = stream
     if where is None:
-        for event in log.read_all(types=("intent.staged",)):
-            if codec.decode_stored(event).intent_id == intent_id:
-                where = event.stream
-                break
-    for event in log.read(where) if where is not None else ():
-        if event.type in _SCANNED:
-            _take(found, event, codec.decode_stored(event), True)
+        staged = facts_of(codec, log.read_all(types=_STAGED), _STAGED, unheard)
+        where = next((event.stream for event, fact in staged if fact.intent_id == intent_id), None)
+    for event, fact in facts_of(codec, log.read(where) if where is not None else (), _SCANNED, tell):
+        _take(found, event, fact, True)
     if where is None or (where, intent_id) not in found:
         place = f"{stream} has" if stream is not None else "The log has"
         hidden = f" Or it cannot be found yet: {held}. Naming its stream finds it all the same." if where is None and (held := held_back(log)) else ""

@@ -73,3 +73,18 @@ def test_an_outcome_is_vouched_for_once_a_key_and_its_stream_is_looked_at_again(
     other = KeyRing({"june": bytes(32)})
     assert [False, True, False] == [vouch(log, STREAM, ring, intent_id="x", by="ada") for ring in (RING, RING, other)]
     assert ([2], True) == ([sum(each.type == "outcome.signed" for each in log.read(STREAM))], due(log))
+
+
+def test_an_outcome_that_was_signed_when_it_was_written_is_not_signed_again_with_that_key(log):
+    stage(log)
+    settle_ok(log, "x", by="ada", patience=0.0, keys=RING)
+    before = written(log)
+    assert [True, True] == [vouch(log, STREAM, RING, intent_id="x", by="ada") for _ in range(2)]
+    assert before == written(log)
+
+
+def test_a_forged_signature_by_the_name_of_a_key_keeps_nobody_from_vouching(log):
+    stage(log)
+    settle_ok(log, "x", by="ada", patience=0.0)
+    record(log, facts.OutcomeSigned("x", RING.signing_id, b"forged"))
+    assert [False, True] == [vouch(log, STREAM, RING, intent_id="x", by="ada") for _ in range(2)]
