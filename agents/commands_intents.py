@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..eventlog.console import FOUND, OK, CouldNot, answering, json_option, log_option, reading, writing
 from ..eventlog.names import check_stream
-from ..eventlog.printing import Column, iso, length, moment, one_line, print_json, say, styled, table
+from ..eventlog.printing import Column, from_json, iso, length, moment, one_line, print_json, say, styled, table
 from .operating import DISTRUSTED, STANDINGS
 from .options import Age, by_option, keys_option, who
 from .unreadable import UNREADABLE
@@ -163,7 +162,8 @@ def show(intent: str, stream: str | None, url: str, as_json: bool) -> int:
     for name, value in staged.args.items():
         say(f"  {one_line(name):<9} {one_line(value, 2_000)}")
     say(f"  digest    {staged.digest.hex()}")
-    say(f"  staged    {moment(found.staged_at)} UTC, to be done until {moment(staged.expires_at)} UTC")
+    until = f"to be done until {moment(staged.expires_at)} UTC" if staged.expires_at else "without a deadline, or with a ttl of zero or less: it is expired"
+    say(f"  staged    {moment(found.staged_at)} UTC, {until}")
     say(f"  attempts  {found.attempts}")
     _show_end(found)
     for event in unread:
@@ -314,7 +314,7 @@ def settle(
     if status.upper() == "OK" and value is None:
         raise click.UsageError("OK is final, and the agent goes on with what its tool returned: give that, as JSON. For a tool that returns nothing: OK null")
     try:
-        given = None if value is None else json.loads(value)
+        given = None if value is None else from_json(value)
     except ValueError as problem:
         raise click.UsageError(f"The value is no JSON: {problem}: {value!r:.80}. Text needs its JSON quotes: '\"re_91\"'.") from problem
     named: dict[str, Any] = {"by": who(by), "reason": reason, "stream": stream, "patience": patience, "keys": keys}

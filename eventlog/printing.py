@@ -13,6 +13,7 @@ import math
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
@@ -27,6 +28,11 @@ from .clock import MILLISECOND, SECOND, Micros, to_datetime
 
 ELLIPSIS: Final = "…"
 _MOST_TOLD: Final = 400
+_MOST_BITS: Final = 2_100
+"""Of a number that a person is shown whole: some 632 digits, fewer than Python prints whatever limit it is given."""
+_MOST_COUNTED: Final = 4_000_000
+"""Bits of a number whose digits are counted exactly; of a longer one the count may be off by one."""
+_LIMIT: Final = threading.RLock()
 _LEAST: Final = 8
 """Cells that a column keeps that gives way."""
 _NARROW: Final = 80
@@ -38,43 +44,91 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u206
 # ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, *, short: bool = False) -> Any:
     """``value`` as JSON can hold it, whole: bytes as ``{"$bytes": base64}``, moments as ISO 8601, non-finite floats as text.
+
+    With ``short``, a number that nobody reads digit by digit is told by its length.
 
     >>> plain({"at": date(2026, 1, 2), "raw": b"abc"})
     {'at': '2026-01-02', 'raw': {'$bytes': 'YWJj'}}
+    >>> plain([10**1000, 7], short=True)
+    ['<a number of 1,001 digits>', 7]
     """
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, enum.Enum)):
-        return value
+        return _length_of(value) if short and isinstance(value, int) and value.bit_length() > _MOST_BITS else value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return {"$bytes": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, enum.Enum):
-        return plain(value.value)
+        return plain(value.value, short=short)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(plain(key)): plain(each) for key, each in value.items()}
+        return {key if isinstance(key, str) else as_text(plain(key, short=short)): plain(each, short=short) for key, each in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted(map(plain, value), key=lambda each: json.dumps(each, sort_keys=True))
+        return sorted((plain(each, short=short) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(each, short=short) for each in value]
     if attrs.has(type(value)):
-        return {field.name: plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+        return {field.name: plain(getattr(value, field.name), short=short) for field in attrs.fields(type(value))}
     return str(value) if isinstance(value, Decimal | UUID) else repr(value)
 
 
-def to_json(value: Any) -> str:
-    """One line of JSON; text stays readable unless it holds a lone surrogate, which has no UTF-8 form."""
-    text = json.dumps(plain(value), ensure_ascii=False, separators=(", ", ": "))
-    return text if text.isascii() or text.encode("utf-8", "replace").decode() == text else json.dumps(plain(value))
+def as_text(value: Any) -> str:
+    """``str(value)``, for a number of any size as well."""
+    try:
+        return str(value)
+    except ValueError:  # a number of more digits than Python prints unasked
+        with _any_number():
+            return str(value)
+
+
+def _length_of(number: int) -> str:
+    digits = int(math.log10(abs(number))) + 1  # which takes ints of any size, and may be off by one next to a power of ten
+    if number.bit_length() <= _MOST_COUNTED:
+        digits += (abs(number) >= 10**digits) - (abs(number) < 10 ** (digits - 1))
+    return f"<a {'negative ' if number < 0 else ''}number of {digits:,} digits>"
+
+
+def to_json(value: Any, *, short: bool = False) -> str:
+    """One line of JSON; text stays readable unless it holds a lone surrogate, which has no UTF-8 form. ``short``: see ``plain``."""
+    try:
+        return _json(value, short)
+    except ValueError:  # as in ``as_text``
+        with _any_number():
+            return _json(value, short)
+
+
+def from_json(text: str) -> Any:
+    """What a JSON text says, with numbers of any size. Raises ``ValueError`` for what is no JSON."""
+    with _any_number():
+        return json.loads(text)
+
+
+def _json(value: Any, short: bool) -> str:
+    text = json.dumps(plain(value, short=short), ensure_ascii=False, separators=(", ", ": "))
+    return text if text.isascii() or text.encode("utf-8", "replace").decode() == text else json.dumps(plain(value, short=short))
+
+
+@contextmanager
+def _any_number() -> Iterator[None]:
+    """Python's limit on the digits of a number in text is off for the moment, in the whole process: what is on the log is printed whole."""
+    with _LIMIT:
+        before = sys.get_int_max_str_digits()
+        sys.set_int_max_str_digits(0)
+        try:
+            yield
+        finally:
+            sys.set_int_max_str_digits(before)
 
 
 def one_line(value: Any, width: int = 0) -> str:
     """``value`` for a person: strings as they are, the rest as JSON, control characters escaped, cut to ``width`` cells.
+
+    Very long numbers are told by their length.
 
     >>> one_line({"a": [1, 2]}), one_line("two\\nlines"), one_line("abcdef", 4)
     ('{"a": [1, 2]}', 'two\\\\nlines', 'abc…')
@@ -83,7 +137,7 @@ def one_line(value: Any, width: int = 0) -> str:
         text = f"{len(value)} bytes"
     else:
         # The front is enough of a long string, and escaping megabytes for one line is not.
-        text = value[: 4 * width] if isinstance(value, str) and width else value if isinstance(value, str) else to_json(value)
+        text = value[: 4 * width] if isinstance(value, str) and width else value if isinstance(value, str) else to_json(value, short=True)
     return cut(_CONTROL.sub(_escaped, text), width) if width else _CONTROL.sub(_escaped, text)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..eventlog.printing import cut, one_line, plain, styled
+from ..eventlog.printing import as_text, cut, one_line, plain, styled
 from .diff import Change, ChangeKind
 from .paths import ABSENT, path_text
 from .reports import windows
@@ -31,11 +31,11 @@ def blobs_shown(value: Any) -> Any:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]}… ({len(value):,} characters)"
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(plain(key)): blobs_shown(each) for key, each in value.items()}
+        return {key if isinstance(key, str) else as_text(plain(key)): blobs_shown(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [blobs_shown(each) for each in value]
     if isinstance(value, set | frozenset):
-        return sorted(map(blobs_shown, value), key=repr)
+        return sorted(map(blobs_shown, value), key=lambda each: as_text([each]))
     if attrs.has(type(value)):
         return {field.name: blobs_shown(getattr(value, field.name)) for field in attrs.fields(type(value))}
     return plain(value)
@@ -62,7 +62,7 @@ def value_text(value: Any) -> str:
 def _whole_text(value: Any) -> str:
     from ..eventlog.printing import to_json
 
-    return value if isinstance(value, str) else to_json(value)
+    return value if isinstance(value, str) else to_json(value, short=True)
 
 
 def change_lines(changes: Sequence[Change], *, width: int, most: int = MOST) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from ..eventlog.printing import plain
+from ..eventlog.printing import as_text, plain
 from .errors import BadPath
 
 Path: TypeAlias = "tuple[Any, ...]"
@@ -118,7 +118,7 @@ def _is_literal(key: Any) -> bool:
 
 
 def _text_of(key: Any) -> str:
-    return key if isinstance(key, str) else str(plain(key))
+    return key if isinstance(key, str) else as_text(plain(key))
 
 
 def look(tree: Any, path: Path) -> Any:

@@ -14,7 +14,7 @@ from ..eventlog.clock import Micros
 from ..eventlog.codec import Codec
 from ..eventlog.events import StoredEvent
 from ..eventlog.log import EventLog
-from ..eventlog.printing import cut, one_line, plain
+from ..eventlog.printing import as_text, cut, one_line, plain, to_json
 from .allowing import matches
 from .paths import ABSENT, Path, look
 from .trees import fields_of_row
@@ -115,17 +115,21 @@ def _fits(found: Any, wanted: str) -> bool:
     try:
         return bool(plain(found) == json.loads(wanted)) and isinstance(found, bool) == (wanted in ("true", "false"))
     except ValueError:
-        return not isinstance(found, str | bool) and str(plain(found)) == wanted
+        return not isinstance(found, str | bool) and as_text(plain(found)) == wanted
 
 
 def _found(stored: StoredEvent, fields: Mapping[str, Any], text: str, ignoring: bool) -> tuple[str, str] | None:
     for place, value in (("stream", stored.stream), ("type", stored.type), *_leaves(fields, "")):
-        said = value if isinstance(value, str) else one_line(value)
+        said = value if isinstance(value, str) else one_line(value if isinstance(value, bytes) else to_json(value))  # a number is found by any digit
         at = (said.lower() if ignoring else said).find(text)
         if at >= 0:
             begin = max(at - _AROUND, 0)
             return place, ("…" if begin else "") + cut(one_line(said[begin:]), len(text) + 2 * _AROUND)
     return None
+
+
+def _name(key: Any) -> str:
+    return key if isinstance(key, str) else as_text(plain(key, short=True))
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -134,7 +138,7 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
     while waiting:
         here, each = waiting.pop()
         if isinstance(each, Mapping):
-            inside = [(f"{here}.{name}" if here else str(name), part) for name, part in each.items()]
+            inside = [(f"{here}.{_name(name)}" if here else _name(name), part) for name, part in each.items()]
         elif isinstance(each, list | tuple | set | frozenset):
             inside = [(f"{here}[{number}]", part) for number, part in enumerate(each)]
         elif attrs.has(type(each)):

@@ -75,7 +75,7 @@ def fields_of(values: Mapping[str, Any]) -> str:
 
 def value_of(value: Any) -> str:
     """A value as JSON, so that a text is told from a number, on one line."""
-    return one_line(value if isinstance(value, bytes) else to_json(value), 2 * _VALUE)
+    return one_line(value if isinstance(value, bytes) else to_json(value, short=True), 2 * _VALUE)
 
 
 def _clock(at: Micros, now: Micros) -> str:
