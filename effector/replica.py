@@ -47,7 +47,7 @@ _LAST: Final = 3.0
 """Seconds that threads and futures may take to end at last."""
 
 
-def prepare(given: Mapping[str, str | None], buses: Mapping[str, MakeBus] | None = None) -> tuple[Settings, Registry, Ground]:
+def prepare(given: Mapping[str, str | int | None], buses: Mapping[str, MakeBus] | None = None) -> tuple[Settings, Registry, Ground]:
     """Everything that may be wrong with a configuration, looked at before anything runs. ``buses``: see ``bus.opening``.
 
     Raises ``SettingsRefused`` with all of it, and ``LogError`` or ``CouldNot`` when only the log, or the dedup store, cannot be opened now.
@@ -108,7 +108,7 @@ def _not_there(settings: Settings) -> Iterator[str]:
 
 
 def serve(
-    given: Mapping[str, str | None],
+    given: Mapping[str, str | int | None],
     *,
     until_idle: bool = False,
     boundary: Callable[[str, str], None] | None = None,

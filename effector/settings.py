@@ -15,6 +15,7 @@ import attrs
 import click
 
 from ..eventlog.console import DEFAULT_URL, masked
+from ..eventlog.printing import as_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 PREFIX: Final = "EFFECTOR_"
@@ -41,6 +42,14 @@ class SettingsRefused(click.UsageError):
 
 def _hidden(text: str) -> str:
     return _USER.sub(r"\1***@", masked(text))
+
+
+def _as_given(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return as_text(value)
+    raise Refused(f"must be given as text or as a whole number, and not as a {type(value).__name__}")  # which may be a secret
 
 
 def _text(value: str) -> str:
@@ -128,16 +137,21 @@ class Settings:
     traces: str = _setting(_one_of("off", "otlp"), "off", "WORD", "`otlp`: send OpenTelemetry spans, by the `OTEL_…` variables.")
 
     @classmethod
-    def read(cls, given: Mapping[str, str | None]) -> tuple[Settings, list[str]]:
-        """Settings of the texts that are given, and what is wrong with them; where a value is wrong the default stands in."""
+    def read(cls, given: Mapping[str, str | int | None]) -> tuple[Settings, list[str]]:
+        """Settings of the texts that are given, and what is wrong with them; where a value is wrong the default stands in.
+
+        A whole number may be given as one.
+        """
         values: dict[str, Any] = {}
-        problems: dict[str, str] = {}
+        names = [each.name for each in attrs.fields(cls)]
+        unknown = [str(name) for name in given if name not in names]
+        problems = {name: f"{name!r:.80} is no setting; there are: {', '.join(names)}" for name in unknown}
         for each in attrs.fields(cls):
-            text = given.get(each.name)
-            if text is None or text == "":
+            value = given.get(each.name)
+            if value is None or value == "":
                 continue
             try:
-                values[each.name] = each.metadata["read"](text)
+                values[each.name] = each.metadata["read"](_as_given(value))
             except Refused as problem:
                 problems[each.name] = f"{named(each.name)}: {problem}"
         made = cls(**values)
@@ -174,7 +188,9 @@ class Settings:
         yield from self._of_webhook()
         for name, why in _LOG_ONLY.items():
             value = getattr(self, name)
-            if value not in (LOG_SCHEME, LOG_SCHEME + self.log_url) and not (name == "approvals_to" and self.to_webhook):
+            if name == "approvals_to" and (self.to_webhook or self._is_bare):
+                continue
+            if value not in (LOG_SCHEME, LOG_SCHEME + self.log_url):
                 yield name, f"{named(name)}: {value} does not go with intents from the log, {why}; leave it out"
 
     @property
@@ -182,8 +198,12 @@ class Settings:
         """Whether questions to people go to a webhook."""
         return self.approvals_to.startswith("webhook+")
 
+    @property
+    def _is_bare(self) -> bool:
+        return self.approvals_to.partition("://")[0] in ("https", "http")
+
     def _of_webhook(self) -> Iterator[tuple[str, str]]:
-        if not self.to_webhook:
+        if not self.to_webhook and not self._is_bare:
             return
         from .approvals import InvalidWebhookUrl, parse_webhook
 

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import attrs
 import click
+from typing import Any
+
 import pytest
 from click.testing import CliRunner, Result
 
@@ -67,14 +69,14 @@ def test_everything_that_is_wrong_is_told_at_once_and_nothing_secret_with_it(cal
     assert "kafka://***@broker/intents" in done.stderr
 
 
-BUS: dict[str, str | None] = {
+BUS: dict[str, Any] = {
     "intents_from": "memory://here/intents",
     "results_to": "memory://here/results",
     "approvals_to": "memory://here/approvals",
     "dead_letters_to": "memory://here/dead",
     "dedup": "memory://",
 }
-WRONG: dict[str, tuple[dict[str, str | None], str]] = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no registry": ({"registry": None}, "--registry (EFFECTOR_REGISTRY): give the tools"),
     "no such module": ({"registry": "nowhere:TOOLS"}, "there is no module 'nowhere'"),
     "something else": ({"registry": "tools:TOOLS.add"}, "no ToolSet, list of tools or App"),
@@ -98,6 +100,14 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     ),
     "a webhook in the open": ({"approvals_to": "webhook+http://me:hunter2@chat.example/hunter2", "signing_keys": "env:RING"}, "over the network in the open"),
     "a webhook of another kind": ({"approvals_to": "webhook+ftp://chat.example/hunter2", "signing_keys": "env:RING"}, "it must be webhook+https://HOST/PATH"),
+    "a webhook without the word for it": (
+        {"approvals_to": "https://chat.example/hunter2", "signing_keys": "env:RING"},
+        "write webhook+https:// instead of https://",
+    ),
+    "a lease that is no number": ({"lease_ms": 61.5}, "--lease-ms (EFFECTOR_LEASE_MS): must be given as text or as a whole number, and not as a float"),
+    "keys instead of where they are": ({"signing_keys": b"hunter2"}, "must be given as text or as a whole number, and not as a bytes"),
+    "a number for a word": ({"verify_intents": True}, "and not as a bool"),
+    "a setting that there is not": ({"lease": 61_000}, "'lease' is no setting; there are: registry, log,"),
     "results elsewhere": ({"results_to": "kafka://b/r"}, "kafka://b/r does not go with intents from the log"),
     "a bus without a sink": (BUS | {"results_to": None}, "--results-to (EFFECTOR_RESULTS_TO): intents from a bus need it"),
     "a bus without a dedup store": (BUS | {"dedup": None}, "--dedup (EFFECTOR_DEDUP): intents from a bus need it"),
@@ -165,3 +175,11 @@ def test_a_registry_that_is_none_is_not_called_an_app(call):
     told = call("--registry", "tools5").stderr
     assert "--registry (EFFECTOR_REGISTRY): 'tools5' names no registry. It must be module:attribute, for example refunds:TOOLS" in told
     assert "app" not in told.replace("an App", "")
+
+
+def test_whole_numbers_are_taken_as_such():
+    settings, problems = Settings.read({"registry": "tools:TOOLS", "lease_ms": 61_000, "grace_ms": 0})
+    assert (61_000, 0, []) == (settings.lease_ms, settings.grace_ms, problems)
+    for number in (-1, 99, 10**5000):
+        (problem,) = Settings.read({"registry": "tools:TOOLS", "lease_ms": number})[1]
+        assert "must be a whole number from 100 to 86,400,000" in problem
