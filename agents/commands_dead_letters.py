@@ -265,7 +265,7 @@ def _show_intent(letter: Standing, since: str) -> None:
     say(f"  tool      {one_line(intent.tool)}")
     for name, value in intent.args.items():
         say(f"  {one_line(name):<9} {one_line(value, 2_000)}")
-    say(f"  deadline  {moment(intent.expires_at)} UTC" if intent.expires_at else "  deadline  none, which reads as expired")
+    say(f"  deadline  {moment(intent.expires_at)} UTC" if intent.expires_at else "  deadline  none, or a ttl of zero or less, which reads as expired")
     if letter.distrusted is not None:
         key, signature = letter.distrusted.key_id, letter.distrusted.signature
         none = f"with bytes that are no signature: {signature[:_MOST_SHOWN].hex()}" if signature else "not at all"

@@ -76,9 +76,10 @@ def refuse_expired(pending: Pending, tool: Tool | None, now: Micros) -> Outcome 
     """
     if now < pending.intent.expires_at:
         return None
-    deadline = to_datetime(pending.intent.expires_at).isoformat() if pending.intent.expires_at else "none, which reads as expired"
+    deadline = to_datetime(pending.intent.expires_at).isoformat() if pending.intent.expires_at else "none"
     if pending.attempts == 0:
-        return Outcome(EXPIRED, failure=facts.Failure("Expired", f"never attempted; its deadline was {deadline}"))
+        why = f"its deadline was {deadline}" if pending.intent.expires_at else "it was staged without a deadline, or with a ttl of zero or less"
+        return Outcome(EXPIRED, failure=facts.Failure("Expired", f"never attempted; {why}"))
     if pending.last_postponed is not None:
         detail = f"attempt {pending.attempts}; its deadline, {deadline}, came before the next"
         return Outcome(ERROR, failure=attrs.evolve(pending.last_postponed.failure, detail=detail))

@@ -43,6 +43,8 @@ def parse_webhook(url: str) -> WebhookAddress:
         port = split.port
     except ValueError as problem:
         raise InvalidWebhookUrl(f"its host or port cannot be read; it must be {_FORM}") from problem
+    if f"webhook+{split.scheme}" in SCHEMES:
+        raise InvalidWebhookUrl(f"write webhook+{split.scheme}:// instead of {split.scheme}://; it must be {_FORM}")
     if split.scheme not in SCHEMES or not split.hostname:
         raise InvalidWebhookUrl(f"it must be {_FORM}")
     scheme = split.scheme.removeprefix("webhook+")

@@ -54,7 +54,7 @@ class Webhook:
         except (TimeoutError, httpx.TimeoutException):
             raise SinkUnavailable(f"{self.shown} gave no answer within {self._seconds:g} s") from None
         except httpx.HTTPError as problem:  # its text may hold the URL
-            raise SinkUnavailable(f"{self.shown} could not be reached: {type(problem).__name__}") from None
+            raise SinkUnavailable(f"{self.shown} {_what_failed(problem)}: {type(problem).__name__}") from None
         if 200 <= status < 300:
             return
         if status in _LATER or status >= 500:
@@ -66,3 +66,11 @@ class Webhook:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+
+def _what_failed(problem: httpx.HTTPError) -> str:
+    if isinstance(problem, httpx.ConnectError):
+        return "could not be reached"
+    if isinstance(problem, httpx.RemoteProtocolError):
+        return "was reached, but gave no answer in HTTP"
+    return "was reached, but the connection broke" if isinstance(problem, httpx.NetworkError) else "could not be asked"

@@ -15,6 +15,8 @@ _SHUTTING_DOWN: Final = ("57P01", "57P02", "57P03")
 _ROOM: Final = ("53100", "53200")
 #: What a server says that has no connection left: for all, for this database or role, for those who are no superusers.
 _FULL: Final = ("too many clients", "too many connections", "remaining connection slots")
+#: What a server says that comes up, goes down, or replays its journal.
+_NOT_YET: Final = ("starting up", "shutting down", "in recovery", "not yet accepting connections", "not accepting connections")
 _TURN: Final = ("40001", "40P01")
 
 
@@ -46,6 +48,8 @@ def unreachable(address: Address, error: BaseException) -> LogUnavailable:
         return _full(said, address)
     if "read-only" in said:
         return _no_writes(said, address)
+    if any(words in said for words in _NOT_YET):
+        return LogUnavailable(f"{address.shown} takes no connections now: {said}. It is alive: wait for it, and try again; nothing has to be opened anew.")
     return LogUnavailable(
         f"There is no connection to {address.shown}: {said}. Check that the server runs and lets this user in, then try again; nothing has to be opened anew."
     )

@@ -56,6 +56,17 @@ def test_a_deadline_is_over_at_its_moment_and_zero_always_is(now, expires_at, ex
     assert expired is (phases.refuse_expired(pending(expires_at=expires_at), echo, now) is not None)
 
 
+@pytest.mark.parametrize(
+    ("expires_at", "why"),
+    [(0, "never attempted; it was staged without a deadline, or with a ttl of zero or less"), (100, "never attempted; its deadline was 1970-01-01T")],
+)
+def test_an_intent_that_never_had_time_says_why(expires_at, why):
+    outcome = phases.refuse_expired(pending(expires_at=expires_at), echo, 200)
+    assert outcome is not None
+    assert outcome.failure is not None
+    assert outcome.failure.message.startswith(why)
+
+
 @pytest.mark.parametrize("tool, attempts, status", [(echo, 0, "EXPIRED"), (None, 0, "EXPIRED"), (echo, 1, "UNKNOWN"), (push, 1, "ERROR"), (None, 1, "UNKNOWN")])
 def test_what_an_intent_past_its_deadline_is_reported_as(tool, attempts, status):
     outcome = phases.refuse_expired(pending(attempts=attempts), tool, 200)

@@ -26,6 +26,8 @@ def test_this_machine_is_spoken_to_without_tls(host):
         ("webhook+http://chat.example/s3cr3t", "over the network in the open"),
         ("webhook+http://10.0.0.1/s3cr3t", "over the network in the open"),
         ("webhook+ftp://chat.example/s3cr3t", "it must be webhook.https://HOST/PATH"),
+        ("https://chat.example/s3cr3t", "write webhook.https:// instead of https://"),
+        ("HTTP://localhost/s3cr3t", "write webhook.http:// instead of http://"),
         ("webhook+https:///s3cr3t", "it must be webhook.https://HOST/PATH"),
         ("webhook+https://chat.example:port/s3cr3t", "cannot be read"),
         ("webhook+https://[::1/s3cr3t", "cannot be read"),

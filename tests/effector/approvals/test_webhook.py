@@ -149,3 +149,29 @@ def test_headers_without_end_are_not_read_to_the_end():
 def test_a_body_without_end_is_not_waited_for():
     with talking(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n", b"x", 0.02) as (url, _):
         deliver(None, url=url, seconds=30.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(b"nonsense\r\n\r\n", "was reached, but gave no answer in HTTP"), (b"", "was reached, but gave no answer in HTTP"), (None, "could not be reached")],
+)
+def test_a_surface_that_speaks_no_http_is_told_from_one_that_is_not_there(answer, said):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def speak() -> None:
+            came, _ = server.accept()
+            with came:
+                came.recv(65_536)
+                came.sendall(answer)
+
+        speaking = threading.Thread(target=speak)
+        if answer is None:
+            server.close()
+        else:
+            speaking.start()
+        with pytest.raises(SinkUnavailable, match=said) as told:
+            deliver(None, url=f"webhook+http://127.0.0.1:{port}/s3cr3t")
+        if answer is not None:
+            speaking.join(10)
+    assert not [each for each in SECRETS if each in str(told.value)]

@@ -218,6 +218,23 @@ def test_a_closed_log_says_so(postgres_url):
             call()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "FATAL:  the database system is starting up",
+        "FATAL:  the database system is shutting down",
+        "FATAL:  the database system is in recovery mode",
+        "FATAL:  the database system is not yet accepting connections",
+    ],
+)
+def test_a_server_that_comes_up_or_goes_down_is_waited_for_and_nobodys_rights_are_at_fault(said):
+    error = str(unreachable(parse_address("postgresql://me@db/log"), psycopg.OperationalError(said)))
+    assert ([True, True], []) == (
+        [each in error for each in (said, "wait for it, and try again")],
+        [each for each in ("lets this user", "Check that") if each in error],
+    )
+
+
 @pytest.mark.parametrize("said", ["FATAL:  sorry, too many clients already", "FATAL:  remaining connection slots are reserved for roles with a right"])
 def test_a_server_that_is_full_is_told_from_one_that_is_not_there(said):
     error = unreachable(parse_address("postgresql://me@db/log"), psycopg.OperationalError(said))
