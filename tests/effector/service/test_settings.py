@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from typing import Any
 
 import attrs
 import click
-from typing import Any
-
 import pytest
 from click.testing import CliRunner, Result
 
