@@ -84,6 +84,10 @@ def test_an_intent_that_is_vouched_for_is_carried_out_and_the_log_says_by_whom(d
     assert [] == letters()
     assert 0 == call("run", "shop:app", "--until-idle", *ring(folder), "--verify-intents", "require", "--verify-outcomes", "require").exit_code
     assert 1 == (folder / "ledger.txt").read_text().count(intent)
+    before = call("tail", "--json").stdout
+    for _ in range(2):  # the same words again are done before, whichever of the two they were for
+        done = call(*words)
+        assert (0, True, before) == (done.exit_code, "done before: nothing was written" in done.stdout, call("tail", "--json").stdout), done.stderr
     story = call("show", STREAM).stdout
     assert [True] * 3 == [each in story for each in ("IntentReadmitted", "by ada with key may: before there were keys", "OutcomeSigned")]
     assert "completed" in call("streams", STREAM).stdout
