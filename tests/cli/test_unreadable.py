@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,11 +151,12 @@ def test_an_event_that_its_stream_is_blocked_at_is_listed_once(two):
     assert [("blocked", version)] == [(each["kind"], each["at_version"]) for each in rows("dead-letters", "list", code=0)]
 
 
-def test_questions_that_can_be_read_are_listed_and_a_stream_that_cannot_be_read_is_named(shop):
-    (shop / "desk.py").write_text(DESK)
+def test_questions_that_can_be_read_are_listed_and_a_stream_that_cannot_be_read_is_named(shop, monkeypatch):
+    monkeypatch.delitem(sys.modules, "questions", raising=False)
+    (shop / "questions.py").write_text(DESK)
     for key in ("ann", "bob", "cy"):
         assert 0 == call("send", "desk", key, "-", '"Pay?"', "--id", f"d-{key}").exit_code
-    assert 0 == call("worker", "desk:app", "--until-idle").exit_code
+    assert 0 == call("worker", "questions:app", "--until-idle").exit_code
     first, _ = damage("approval.requested", stream="desk-ann")
     second, _ = damage("activation.suspended", stream="desk-cy")
     found = rows("approvals", "list")
