@@ -20,6 +20,8 @@ from ..eventlog.errors import Undecodable
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from .allowing import Allowance, allowance_for
+from .errors import BrokenHistory
+from .holes import whole
 from .kept import shared_difference
 from .verdicts import Divergence, Excused, Kind, StateCheck, StreamReplay, Verdict
 
@@ -47,9 +49,9 @@ def folded(log: EventLog, app: App, stream: str, upto: int) -> Folded:
     folder = Folder(definitions)
     state = folder.empty(stream)
     try:
-        for rows in log.rows(stream, upto=upto):
+        for rows in whole(stream, log.rows(stream, upto=upto)):
             folder.fold(state, rows)
-    except (Undecodable, ImpossibleHistory) as problem:
+    except (BrokenHistory, Undecodable, ImpossibleHistory) as problem:
         return Folded(reason=str(problem))
     return Folded(definitions.codec.encode_value(state.state, kind))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..eventlog.console import MOST, OK, app_option, json_option, stream_argument
-from ..eventlog.printing import moment, one_line, print_json, say, styled, width
+from ..eventlog.printing import moment, note, one_line, print_json, say, styled, width
 from .cli_options import at_option, optional_app
 from .sources import reading_source, source_option
 
@@ -39,6 +39,7 @@ def show(stream: str, first: int, last: int | None, count: int | None, url: str,
     """
     from .errors import NoSuchVersion
     from .fold import head_of
+    from .holes import missing
     from .story import story
 
     known = optional_app(app)
@@ -48,12 +49,21 @@ def show(stream: str, first: int, last: int | None, count: int | None, url: str,
         if first > head:
             raise NoSuchVersion(f"{stream} has no version {first}: its versions are 0 to {head}")
         begin = max(first, upto - count + 1) if count is not None else first
-        lines = story(log, stream, known, first=begin, last=upto)
+        last_told = begin - 1
+
+        def noted() -> Iterator[Line]:
+            nonlocal last_told
+            for line in story(log, stream, known, first=begin, last=upto):
+                last_told = line.stored.version
+                yield line
+
         if as_json:
-            for line in lines:
+            for line in noted():
                 print_json(line.as_tree())
         else:
-            _tell(stream, lines)
+            _tell(stream, noted())
+        if end := missing(last_told + 1, upto + 1):
+            note(f"eventlog: {one_line(stream)} {end}: see eventlog verify.")
     return OK
 
 
@@ -71,6 +81,8 @@ def _tell(stream: str, lines: Iterable[Line]) -> None:
         if today != day:
             say(styled(f"  {today}" if day else f"{one_line(stream)}  {today}", bold=True))
             day = today
+        if line.missing:
+            say(styled(f"  {'…':>12}  {line.missing}: see eventlog verify", fg="red"))
         say(as_text(line, versions=versions, names=names, width=width()))
 
 

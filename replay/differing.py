@@ -12,6 +12,7 @@ from .copying import copied
 from .diff import Change, diff
 from .errors import NoSuchPath
 from .fold import At, folder_for, state_as_tree, version_at
+from .holes import whole
 from .paths import ABSENT, Path, look, what_there_is
 
 
@@ -44,9 +45,9 @@ def differing(log: EventLog, app: App, stream: str, a: At | int | None, b: At | 
 def _trees(log: EventLog, app: App, stream: str, low: int, high: int) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = folder_for(app, stream)
     state = folder.empty(stream)
-    for rows in log.rows(stream, upto=low):
+    for rows in whole(stream, log.rows(stream, upto=low)):
         folder.fold(state, rows)
     first = state_as_tree(copied(state))
-    for rows in log.rows(stream, after=low, upto=high):
+    for rows in whole(stream, log.rows(stream, after=low, upto=high), low):
         folder.fold(state, rows)
     return first, state_as_tree(state)

@@ -15,6 +15,7 @@ from ..eventlog.clock import Micros, span_of, to_datetime
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from .errors import EmptyStream, NoSuchStream, NoSuchVersion, UnknownAgent
+from .holes import broken, whole
 
 NOW: Final = ("now", "head", "end")
 """Words for the end of a stream."""
@@ -82,7 +83,7 @@ def _close(log: EventLog, stream: str) -> str:
 
 
 def version_at(log: EventLog, stream: str, at: At | int | None) -> int:
-    """The version that ``at`` means in this stream (``None``: its head). Raises ``NoSuchStream`` or ``NoSuchVersion``."""
+    """The version that ``at`` means in this stream (``None``: its head). Raises ``NoSuchStream``, ``NoSuchVersion`` or ``BrokenHistory``."""
     head = head_of(log, stream)
     place = At(version=at) if isinstance(at, int) else at
     if place is None:
@@ -90,6 +91,8 @@ def version_at(log: EventLog, stream: str, at: At | int | None) -> int:
     if place.version is not None:
         if not 0 <= place.version <= head:
             raise NoSuchVersion(f"{stream} has no version {place.version}: its versions are 0 to {head}")
+        if place.version != head and next(iter(log.read(stream, after=place.version - 1, upto=place.version, limit=1, payloads=False)), None) is None:
+            raise broken(stream, place.version, place.version + 1)
         return place.version
     found = _before_position(log, stream, place.position, head) if place.position is not None else _before_moment(log, stream, place.moment or 0)
     if found < 0:
@@ -125,13 +128,13 @@ def _before_moment(log: EventLog, stream: str, moment: Micros) -> int:
 def state_at(log: EventLog, app: App, stream: str, at: At | int | None = None) -> StreamState:
     """The run's and the aggregate's state as of ``at`` (``None``: now), folded from the first event on.
 
-    Raises ``NoSuchStream``, ``NoSuchVersion``, ``UnknownAgent``, ``Undecodable`` or ``ImpossibleHistory``.
+    Raises ``NoSuchStream``, ``NoSuchVersion``, ``UnknownAgent``, ``BrokenHistory``, ``Undecodable`` or ``ImpossibleHistory``.
     """
     folder = folder_for(app, stream)
     upto = version_at(log, stream, at)
     state = folder.empty(stream)
-    for rows in log.rows(stream, upto=upto):
-        folder.fold_next(state, rows)
+    for rows in whole(stream, log.rows(stream, upto=upto)):
+        folder.fold(state, rows)
     return state
 
 

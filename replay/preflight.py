@@ -25,6 +25,8 @@ from ..agents.tools import bind_arguments
 from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
+from .errors import BrokenHistory
+from .holes import whole
 from .replays import runs
 from .rerun import Rerun, describe_drift, rerun_turn
 
@@ -97,7 +99,7 @@ async def _stream(log: EventLog, definitions: Definitions | None, folders: dict[
         return StreamOutlook(stream, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(sorted(folders))}")
     try:
         state = _folded(log, folders[category_of(stream)], stream)
-    except (Undecodable, ImpossibleHistory) as problem:
+    except (BrokenHistory, Undecodable, ImpossibleHistory) as problem:
         return StreamOutlook(stream, reason=f"its history cannot be folded: {problem}")
     try:
         return StreamOutlook(stream, tuple(_run(log, definitions, state, each) for each in state.run.open.values() if _is_under_way(each)))
@@ -108,7 +110,7 @@ async def _stream(log: EventLog, definitions: Definitions | None, folders: dict[
 
 def _folded(log: EventLog, folder: Folder, stream: str) -> StreamState:
     state = folder.restore(stream, log.snapshots.load([stream]).get(stream))
-    for rows in log.rows(stream, after=state.version):
+    for rows in whole(stream, log.rows(stream, after=state.version), state.version):
         folder.fold(state, rows)
     return state
 

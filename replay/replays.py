@@ -17,6 +17,7 @@ from ..eventlog.registry import event_name
 from .allowing import Allowance
 from .errors import EmptyStream
 from .fold import head_of
+from .holes import whole
 from .streams import replay_rows
 from .unseen import as_far_as_seen
 from .verdicts import StreamReplay, Verdict
@@ -80,7 +81,7 @@ async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: s
         return StreamReplay(stream, Verdict.CANNOT, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(sorted(app.agents))}")
     try:
         snapshot = log.snapshots.load([stream]).get(stream)
-        return replay_rows(app, folder, stream, log.rows(stream), log, snapshot=snapshot, allowances=allowances)
+        return replay_rows(app, folder, stream, whole(stream, log.rows(stream)), log, snapshot=snapshot, allowances=allowances)
     finally:
         for started in asyncio.all_tasks() - {asyncio.current_task()}:
             started.cancel()  # before their first step: what agent code starts on the side does not run here

@@ -7,7 +7,7 @@ itself; whatever it still asks for was never recorded, and there is nobody here 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,8 +23,11 @@ from ..agents.requests import NeedModel, NeedRead, NeedStream, Request, TurnEnd
 from ..agents.run import Activation, RunState
 from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError, LogUnavailable, Unencodable
+from ..eventlog.events import Row
 from ..eventlog.log import EventLog
 from .compare import Encoded
+from .errors import BrokenHistory
+from .holes import whole
 
 #: The end of ``Drift.place``; what stands before it is a stream, which may hold anything.
 _PLACE: Final = re.compile(r", activation \d+, (?P<kind>step|read|turn|event) (?P<number>\d+)(?: \((?P<subject>[^()]*)\))?\Z")
@@ -99,6 +102,8 @@ def rerun_turn(
             request = core.throw(definitions.exception(known) if known is not None else _failure(request))
     except StopIteration as stop:
         events = stop.value.staged
+    except BrokenHistory:  # of a stream that it loaded: nothing can be said of this turn
+        raise
     except Exception as problem:  # whatever agent code raises is the turn's failure, here as in the worker
         raised = problem
     finally:
@@ -120,10 +125,25 @@ def _was_taken(request: Request, closed_at: tuple[int, int] | None) -> bool:
     return request.index < closed_at[1] if isinstance(request, NeedRead) else request.step < closed_at[0]
 
 
+class _Whole:
+    """A log whose streams raise ``BrokenHistory`` where a version is missing."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+
+    def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
+        return whole(stream, self._log.rows(stream, after=after, upto=upto), after)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
 def _given(core: Generator[Request, Any, TurnEnd], request: NeedStream, log: EventLog) -> Request:
     """The next request after a load was answered from the log, or failed as it did when it was live."""
     try:
-        loaded = request.read(log, request.version, 0)
+        loaded = request.read(_Whole(log), request.version, 0)  # type: ignore[arg-type]  # the log, but for holes
+    except BrokenHistory:
+        raise
     except (LogError, AgentError) as problem:
         return core.throw(problem)
     return core.send(loaded)

@@ -20,6 +20,7 @@ from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from ..eventlog.odd import odd_columns
 from ..eventlog.printing import cut, iso, one_line, plain, styled, time_of_day
+from .holes import missing
 from .summaries import Telling, fields_of, value_of
 
 _FACTS: Final = frozenset(facts.FACTS)
@@ -58,6 +59,8 @@ class Line:
     colour: str | None = None
     #: The event, or the tree of its bytes, or ``None`` when not even that can be had.
     content: Any = None
+    #: Which versions should stand before it and do not, in words; empty when none is missing.
+    missing: str = ""
 
     def as_tree(self) -> dict[str, Any]:
         """The line as ``--json`` prints it."""
@@ -75,22 +78,26 @@ class Line:
             "correlation": _hex(stored.correlation),
             "causation": _hex(stored.causation),
             "fields": plain(self.content),
+            "missing": self.missing or None,
         }
 
 
 def story(log: EventLog, stream: str, app: App | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Line]:
     """The events of ``stream`` from version ``first`` to ``last`` as lines, oldest first. A stream without events is empty."""
     telling = Telling(app.codec if app is not None else runtime_codec(), app is not None and category_of(stream) in app.definitions)
-    return _tell(log.read(stream, after=max(first - _LOOK_BACK, 0) - 1, upto=last), telling, first)
+    begin = max(first - _LOOK_BACK, 0)
+    return _tell(log.read(stream, after=begin - 1, upto=last), telling, first, begin)
 
 
-def _tell(events: Iterable[StoredEvent], telling: Telling, first: int) -> Iterator[Line]:
+def _tell(events: Iterable[StoredEvent], telling: Telling, first: int, expected: int) -> Iterator[Line]:
     before: Micros = -1
     for stored in events:
+        hole, expected = missing(max(expected, min(first, stored.version)), stored.version), stored.version + 1
         line = _line(telling, stored, joined=stored.recorded_at == before)
         before = stored.recorded_at
         if stored.version >= first:
-            yield line if stored.version > first else attrs.evolve(line, joined=False)
+            line = line if stored.version > first else attrs.evolve(line, joined=False)
+            yield attrs.evolve(line, joined=False, missing=hole) if hole else line
 
 
 def _line(telling: Telling, stored: StoredEvent, *, joined: bool) -> Line:

@@ -25,6 +25,7 @@ from ..eventlog.events import Row
 from ..eventlog.log import EventLog, Snapshot
 from ..eventlog.names import category_of
 from .allowing import Allowance, allowance_for
+from .errors import BrokenHistory
 from .judging import Judge, NothingToSay
 from .kept import Kept
 from .rerun import Rerun, rerun_turn
@@ -81,7 +82,7 @@ def replay_rows(
         walk.end()
     except _Diverged as found:
         verdict, divergence = Verdict.DIVERGED, found.divergence
-    except (NothingToSay, Undecodable, ImpossibleHistory) as problem:
+    except (NothingToSay, BrokenHistory, Undecodable, ImpossibleHistory) as problem:
         verdict, reason = Verdict.CANNOT, str(problem)
     if verdict is Verdict.SAME and walk.excused:
         verdict = Verdict.ALLOWED

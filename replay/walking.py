@@ -265,7 +265,7 @@ class Walk:
             end = bisect_left(rows, self._due, begin, key=_version) + 1
             part = rows[begin:end]
             try:
-                self._folder.fold(state, part)
+                self._folder.fold_next(state, part)
             except (LogError, AgentError) as problem:
                 self.broken, self.last = problem, self._last_before(problem, part)
                 return False
@@ -280,7 +280,7 @@ class Walk:
         for rows in (self.rows(last, part[0][0] - 1), (part,)):
             for row in (each for chunk in rows for each in chunk):
                 try:
-                    self._folder.fold(state, (row,))
+                    self._folder.fold_next(state, (row,))
                 except (LogError, AgentError):
                     return last
                 last = row[0]

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from intentlog.agents.errors import ImpossibleHistory
 from intentlog.agents.listing import listed
 from intentlog.agents.stats import stats
 from intentlog.eventlog.cli import group
 from intentlog.replay import EmptyStream, Verdict, replay_all, state_at
+from intentlog.replay.errors import BrokenHistory
 from intentlog.replay.verify import FaultKind, verify_all
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
 from tests.stores import Store
@@ -49,7 +49,8 @@ def test_it_cannot_be_replayed_and_the_next_one_is_looked_at(gone):
     first, second = replay_all(gone.log, APP)
     assert (STREAM, Verdict.CANNOT, 0) == (first.stream, first.verdict, first.events)
     assert "has no events" in first.reason
-    assert (LATER, Verdict.DIVERGED) == (second.stream, second.verdict)
+    assert (LATER, Verdict.CANNOT, None) == (second.stream, second.verdict, second.divergence)
+    assert "version 4 is missing" in second.reason
 
 
 def test_it_is_listed_and_counted_as_empty(gone):
@@ -82,7 +83,7 @@ def test_the_commands_say_so(gone):
 
 def test_no_state_is_folded_over_a_hole_and_no_turn_is_run_over_one(gone):
     """S-1.3"""
-    with pytest.raises(ImpossibleHistory, match=rf"{LATER} version 4 is missing: 5 stands in its place.*eventlog verify"):
+    with pytest.raises(BrokenHistory, match=rf"{LATER} version 4 is missing: 5 stands in its place.*eventlog verify"):
         state_at(gone.log, APP, LATER)
     assert 3 == state_at(gone.log, APP, LATER, 3).version
     gone.story(APP, RefundAsked("o-3", 8), key=LATER.partition("-")[2])
