@@ -97,8 +97,13 @@ class App:
         """The agent; raises ``DefinitionError`` listing those there are."""
         found = self.agents.get(name)
         if found is None:
-            raise DefinitionError(f"This app has no agent {name!r}; it has: {', '.join(sorted(self.agents))}")
+            raise no_agent(name, self.agents)
         return found
+
+
+def no_agent(name: str, agents: Iterable[str]) -> DefinitionError:
+    """What is raised for an agent that an app does not have."""
+    return DefinitionError(f"This app has no agent {name!r}; it has: {', '.join(sorted(agents))}")
 
 
 def runtime_codec() -> Codec:

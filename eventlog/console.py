@@ -277,6 +277,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
+        except SystemExit as stop:  # no command raises it: it is the app's code, and its 0 is no success of the command
+            raise CouldNot(f"the app's code ended the process ({stop!r}) before the command was done. EVENTLOG_DEBUG=1 shows where.") from stop
         except OSError as problem:
             if problem.errno == errno.EPIPE:
                 raise click.exceptions.Exit(_nobody_reads()) from None

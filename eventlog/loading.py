@@ -38,6 +38,8 @@ def _part_of(spec: str, name: str, attribute: str, value: object, part: str, wan
         return getattr(value, part)
     except AttributeError as problem:
         raise click.UsageError(f"{spec!r}: the module {name} has no {attribute!r}.{_found_in(value, wanted)}") from problem
+    except KeyboardInterrupt:
+        raise
     except BaseException as problem:  # a module's own __getattr__
         raise CouldNot(f"{spec!r}: looking for {part!r} in {name} failed with {type(problem).__name__}: {_said(problem)}{_place(problem)}.") from problem
 
@@ -55,6 +57,8 @@ def _imported(spec: str, name: str) -> object:
                 f"{spec!r}: there is no module {missing!r}, neither in {folder} nor installed. Go to its folder, or install it."
             ) from problem
         raise CouldNot(f"{spec!r}: {name} imports {missing!r}, which is not installed{_place(problem)}.") from problem
+    except KeyboardInterrupt:
+        raise
     except BaseException as problem:  # whatever the module's own code raises: sys.exit(0) there is no success of the command
         said = _said(problem)
         raise CouldNot(

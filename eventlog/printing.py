@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TextIO
 from uuid import UUID
 
 import attrs
@@ -193,9 +193,61 @@ def length(micros: Micros) -> str:
 # ── lines and tables ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_apart: list[TextIO] = []
+"""Where answers go while what else is printed goes elsewhere; empty: to stdout like everything."""
+
+
+def _answers() -> TextIO | None:
+    return _apart[-1] if _apart else sys.stdout
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """While it lasts, answers alone go to stdout; what users' code and the programs it calls print there goes to stderr."""
+    if _apart or sys.stdout is None:
+        yield
+        return
+    stdout = sys.stdout
+    with _descriptor_apart(stdout) as answers:
+        _apart.append(answers)
+        sys.stdout = sys.stderr
+        try:
+            yield
+        finally:
+            sys.stdout = stdout
+            _apart.clear()
+
+
+@contextmanager
+def _descriptor_apart(stdout: TextIO) -> Iterator[TextIO]:
+    """``stdout`` by a descriptor of its own, and descriptor 1 is stderr; ``stdout`` itself where it is a terminal's, or no file's."""
+    try:
+        alone = stdout.fileno() == 1 and not stdout.isatty() and os.fstat(2) is not None
+    except (OSError, ValueError):
+        alone = False
+    if not alone:
+        yield stdout
+        return
+    stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    answers = open(kept, "w", encoding=stdout.encoding, errors=stdout.errors, closefd=False)  # noqa: SIM115 - closed below, whatever it still holds
+    try:
+        yield answers
+    finally:
+        os.dup2(kept, 1)
+        try:
+            answers.close()
+        except OSError:  # whoever printed was told
+            pass
+        finally:
+            os.close(kept)
+
+
 def on_terminal() -> bool:
-    """Whether a person looks at stdout."""
-    return sys.stdout is not None and sys.stdout.isatty()
+    """Whether a person looks at the answers."""
+    answers = _answers()
+    return answers is not None and answers.isatty()
 
 
 def width() -> int:
@@ -219,7 +271,7 @@ class Unprinted(OSError):
 @contextmanager
 def printing() -> Iterator[None]:
     """Tells a failure of stdout from one of the log: a closed pipe goes through as it is, the rest as ``Unprinted``."""
-    if sys.stdout is None:
+    if _answers() is None:
         raise Unprinted(errno.EBADF, "stdout is closed")
     try:
         yield
@@ -232,7 +284,7 @@ def printing() -> Iterator[None]:
 def say(text: str = "") -> None:
     """A line on stdout; raises ``Unprinted``."""
     with printing():
-        click.echo(text)
+        click.echo(text, file=_answers())
 
 
 def note(text: str) -> None:
@@ -244,7 +296,7 @@ def print_json(value: Any) -> None:
     """One object on a line of its own; raises ``Unprinted``."""
     text = to_json(value)
     with printing():
-        click.echo(text)
+        click.echo(text, file=_answers())
 
 
 @attrs.frozen

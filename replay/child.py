@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -49,6 +50,8 @@ class Order:
     only_runs: bool = False
     #: What the verb ``condition`` asks of each stream's state.
     condition: str = ""
+    #: Show the traceback when the app cannot be loaded.
+    debug: bool = False
 
 
 def main() -> None:
@@ -64,10 +67,12 @@ def main() -> None:
         app = _app(order)
         log = open_source(order.source)
     except Exception as problem:  # whatever it is, the parent tells it as its own
+        if order.debug:
+            traceback.print_exception(problem)
         answer(failed=explain(problem), usage=exit_code_of(problem) == USAGE)
         return
     try:
-        answer(beside=_beside(order))
+        answer(beside=_beside(order), agents=sorted(app.agents), projections=bool(app.projections.names()))
         for found in _look(order, log, app, _streams(order, log, app, asked, lambda: answer(skipped=True))):
             answer(found=msgspec.to_builtins(found))
     except Exception as problem:
@@ -79,6 +84,7 @@ def main() -> None:
 def _channels() -> tuple[IO[bytes], IO[bytes]]:
     """stdin and stdout as they were; the app's own are /dev/null and stderr. ^C is for the parent, who ends us."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by the parent until here
     asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -101,9 +101,9 @@ def state(stream: str, at: Any, url: str, app: str | None, as_json: bool) -> int
     eventlog state accounts-acct-42 --at 9 --app refunds:app
     eventlog state accounts-acct-42 --at 2026-01-31T09:14:02.113 --app refunds:app
     """
-    from ..agents.loading import load_app
     from .fold import state_as_tree, state_at
     from .reports import tree_lines
+    from .users_code import load_app
 
     known = load_app(app)
     with reading_source(url) as log:

@@ -46,10 +46,10 @@ def bisect(stream: str, condition: Any, at: Any, trust: bool, minimize: bool, ov
 
 
 def _over_events(stream: str, condition: Any, at: Any, trust: bool, minimize: bool, url: str, app: str | None, as_json: bool) -> int:
-    from ..agents.loading import load_app
     from .bisect import bisect_here
     from .bisect_lines import found_lines, found_tree, minimal_lines
     from .minimizing import minimize as smallest
+    from .users_code import load_app
     from .walking import Walk
 
     known = load_app(app)

@@ -31,9 +31,9 @@ def diff(stream: str, a: Any, b: Any, path: Any, most: int, url: str, app: str |
     eventlog diff accounts-acct-42 4 now
     eventlog diff accounts-acct-42 4 9 run.intents
     """
-    from ..agents.loading import load_app
     from .change_lines import change_lines, change_tree
     from .differing import differing
+    from .users_code import load_app
 
     known = load_app(app)
     with reading_source(url) as log:

@@ -48,10 +48,10 @@ def fork(
     The source is only read. Nothing in a fork is due and no effect of it is carried out, unless --live lets it go on for
     real: under a new name, with intents of its own, and with approvals asked again. Exits with 1 when the fork differs.
     """
-    from ..agents.loading import load_app
     from .forking.differences import fork_lines, fork_tree
     from .forking.going_on import what_if
     from .forking.writing import check_live
+    from .users_code import load_app
 
     known = load_app(app)
     edits = _edits(**changes)
@@ -147,11 +147,11 @@ def merge(stream: str, into: str | None, dry_run: bool, yes: bool, by: str | Non
     there, two outcomes, two payloads, or two different turns are conflicts: both sides are shown, nothing is written, and it
     exits with 1. What it will do is said first. --log names the log of the fork.
     """
-    from ..agents.loading import load_app
     from ..agents.options import who
     from .forking.begun import begun
     from .forking.bringing_back import carry_out, plan_merge
     from .forking.differences import merge_lines, merge_tree
+    from .users_code import load_app
 
     known = load_app(app)
     with reading_source(url) as fork_log:

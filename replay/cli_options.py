@@ -41,7 +41,7 @@ def optional_app(spec: str | None) -> App | None:
     """The app that ``--app`` names; ``None`` when it is not given."""
     if not spec:
         return None
-    from ..agents.loading import load_app
+    from .users_code import load_app
 
     return load_app(spec)
 

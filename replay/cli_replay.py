@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..eventlog.log import EventLog
     from .against import TwoCodes
     from .allowing import Allowance
-    from .looking import Looking
+    from .looking import Elsewhere
     from .progress import Progress
 
 _JOBS: Final = click.IntRange(1, 256)
@@ -80,7 +80,7 @@ def replay(
     total, used = Summary(), set[int]()
     with ExitStack() as held:
         log = held.enter_context(reading_source(source))
-        looking = held.enter_context(_looking("replay", log, source, app, code, jobs, allow=allowances))
+        looking = held.enter_context(_looking("replay", source, app, code, jobs, only_runs=not streams, allow=allowances))
         chosen = _Chosen(log, streams, since, category)
         progress = held.enter_context(closing(Progress(chosen.count)))
         two = held.enter_context(_two_codes(log, source, app, code, against)) if against is not None else None
@@ -134,7 +134,7 @@ def preflight(
     total = PreflightSummary()
     with ExitStack() as held:
         log = held.enter_context(reading_source(url))
-        looking = held.enter_context(_looking("preflight", log, url, app, code, jobs))
+        looking = held.enter_context(_looking("preflight", url, app, code, jobs, only_runs=not streams))
         chosen = _Chosen(log, streams, since, category)
         progress = held.enter_context(closing(Progress(chosen.count)))
         for found in looking.outlooks(chosen, only_runs=not streams, category=category):
@@ -192,23 +192,20 @@ def _tell_unused(allowances: Iterable[Allowance], used: set[int]) -> None:
 
 
 @contextmanager
-def _looking(verb: str, log: EventLog, source: str, app: str | None, code: str | None, jobs: int, allow: tuple[Allowance, ...] = ()) -> Iterator[Looking]:
-    """Who runs the code: this process, or others when it is other code or they are to be several."""
-    from .looking import Elsewhere, Here
+def _looking(
+    verb: str, source: str, app: str | None, code: str | None, jobs: int, *, only_runs: bool, allow: tuple[Allowance, ...] = ()
+) -> Iterator[Elsewhere]:
+    """The processes that run the code. Never this one: code that ends its process must not end the answer with it."""
+    from .looking import Elsewhere
+    from .revisions import code_at
     from .sharing import UsageFault
 
-    if code is None and jobs == 1:
-        from ..agents.loading import load_app
-
-        yield Here(log, load_app(app), allow)
-        return
     if not app:
         raise click.UsageError("This needs the app: --app module:attribute, for example --app refunds:app, or set EVENTLOG_APP.")
+    debug = bool(click.get_current_context().find_root().params.get("debug"))
     with ExitStack() as held:
-        from .revisions import code_at
-
         found = held.enter_context(code_at(code)) if code is not None else None
-        looking = Elsewhere.make(verb, source, app, found, jobs, allow)
+        looking = held.enter_context(closing(Elsewhere.make(verb, source, app, found, jobs, allow, only_runs=only_runs, debug=debug)))
         try:
             beside = looking.check()
         except UsageFault as problem:

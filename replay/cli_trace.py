@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _optional_app(spec: str | None) -> App | None:
     if not spec:
         return None
-    from ..agents.loading import load_app
+    from .users_code import load_app
 
     return load_app(spec)
 

@@ -30,7 +30,7 @@ def why(stream: str, path: Any, at: Any, most: int, url: str, app: str | None, a
     eventlog why accounts-acct-42 refunded_cents
     eventlog why accounts-acct-42 "orders['o-1']" --at 9
     """
-    from ..agents.loading import load_app
+    from .users_code import load_app
     from .why import why as explained
     from .why_lines import why_lines, why_tree
 

@@ -1,78 +1,64 @@
-"""Who runs the code that is looked at: this very process, or processes of their own. The commands know no difference."""
+"""Who runs the code that is looked at: processes of their own, never the one that tells what came of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import msgspec
 
-from ..agents.app import App
-from ..eventlog.log import EventLog
+from ..agents.app import no_agent
 from .allowing import Allowance
 from .child import Order
-from .preflight import StreamOutlook, preflight_all
-from .projected import ProjectionReplay, replay_projections
-from .replays import replay_all, runs
+from .preflight import StreamOutlook
+from .projected import ProjectionReplay
 from .revisions import Code
-from .sharing import Died, check_code, shared_out
+from .sharing import Child, Died, shared_out
 from .verdicts import StreamReplay, Verdict
 
 
-class Looking(Protocol):
-    """What the commands ask for. ``only_runs``: streams that no agent's code wrote are passed over."""
-
-    def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamReplay]: ...
-    def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamOutlook]: ...
-    def projections(self) -> Iterator[ProjectionReplay]: ...
-
-
-@attrs.frozen
-class Here:
-    """In this process, with an app that is loaded already."""
-
-    log: EventLog
-    app: App
-    allowances: tuple[Allowance, ...] = ()
-
-    def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamReplay]:
-        """Verdicts, in the order of ``streams``. Raises ``DefinitionError`` for a category that the app has no agent for."""
-        return replay_all(self.log, self.app, self._runs(streams, only_runs, category), allowances=self.allowances)
-
-    def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamOutlook]:
-        """Outlooks, in the order of ``streams``; errors as in ``replayed``."""
-        return preflight_all(self.log, self.app, self._runs(streams, only_runs, category))
-
-    def projections(self) -> Iterator[ProjectionReplay]:
-        """The app's projections against the log's views."""
-        return replay_projections(self.log, self.app)
-
-    def _runs(self, streams: Iterable[str], only_runs: bool, category: str | None) -> Iterable[str]:
-        if category is not None:
-            self.app.agent(category)
-        return runs(self.log, self.app, streams) if only_runs else streams
-
-
-@attrs.frozen
+@attrs.define(eq=False)
 class Elsewhere:
-    """In other processes, which load the app themselves."""
+    """Processes that load the app themselves. ``only_runs``: streams that no agent's code wrote are passed over. ``close`` it when done."""
 
     order: Order
     children: int
+    #: The child that has loaded the app already and is not given anything yet.
+    _ready: Child | None = None
+    _agents: tuple[str, ...] = ()
+    _projections: bool = True
 
     @staticmethod
-    def make(verb: str, source: str, app: str, code: Code | None, children: int, allowances: tuple[Allowance, ...] = ()) -> Elsewhere:
+    def make(
+        verb: str,
+        source: str,
+        app: str,
+        code: Code | None,
+        children: int,
+        allowances: tuple[Allowance, ...] = (),
+        *,
+        only_runs: bool = False,
+        debug: bool = False,
+    ) -> Elsewhere:
         """``verb``: ``replay`` or ``preflight``; ``code`` ``None``: as it is found from here."""
         paths, checkout = (code.paths, code.checkout) if code is not None else ((), "")
-        return Elsewhere(Order(verb, source, app, paths, checkout, allowances), children)
+        return Elsewhere(Order(verb, source, app, paths, checkout, allowances, only_runs, debug=debug), children)
 
     def check(self) -> list[str]:
-        """Load the app once; modules that are not of the code that was asked for. Raises ``CodeUnusable``."""
-        return check_code(self.order)
+        """Begin the first process; modules that are not of the code that was asked for. Raises ``CodeUnusable``."""
+        self._ready = Child(self.order)
+        self._agents, self._projections = tuple(self._ready.agents), self._ready.projections
+        return self._ready.beside
+
+    def close(self) -> None:
+        """End what was begun."""
+        if self._ready is not None:
+            self._ready.close()
 
     def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamReplay]:
-        """Verdicts, in the order of ``streams``. A process that died is a verdict on its stream."""
+        """Verdicts, in the order of ``streams``. One that died is a verdict on its stream. Raises ``DefinitionError`` for a category of no agent."""
+        self._check(category)
         for stream, found in self._asked(streams, only_runs):
             if isinstance(found, Died):
                 yield StreamReplay(stream, Verdict.CANNOT, reason=found.reason)
@@ -80,7 +66,8 @@ class Elsewhere:
                 yield msgspec.convert(found, StreamReplay)
 
     def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamOutlook]:
-        """Outlooks, in the order of ``streams``."""
+        """Outlooks, in the order of ``streams``. Raises ``DefinitionError`` for a category of no agent."""
+        self._check(category)
         for stream, found in self._asked(streams, only_runs):
             if isinstance(found, Died):
                 yield StreamOutlook(stream, reason=found.reason)
@@ -89,6 +76,8 @@ class Elsewhere:
 
     def projections(self) -> Iterator[ProjectionReplay]:
         """The projections of the code against the log's views."""
+        if not self._projections:
+            return
         for _, found in shared_out(attrs.evolve(self.order, verb="projections"), ["*"], 1):
             if isinstance(found, Died):
                 yield ProjectionReplay("*", Verdict.CANNOT, reason=found.reason)
@@ -96,4 +85,13 @@ class Elsewhere:
                 yield from msgspec.convert(found, list[ProjectionReplay])
 
     def _asked(self, streams: Iterable[str], only_runs: bool) -> Iterator[tuple[str, Any]]:
-        return shared_out(attrs.evolve(self.order, only_runs=only_runs), streams, self.children)
+        self.order = attrs.evolve(self.order, only_runs=only_runs)
+        ready, self._ready = self._ready, None
+        if ready is not None and ready.order != self.order:
+            ready.close()
+            ready = None
+        return shared_out(self.order, streams, self.children, ready)
+
+    def _check(self, category: str | None) -> None:
+        if category is not None and self._agents and category not in self._agents:
+            raise no_agent(category, self._agents)

@@ -6,13 +6,14 @@ A child that dies (agent code may end a process) costs the stream it was at its 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import attrs
@@ -44,12 +45,13 @@ class UsageFault(CodeUnusable):
     """The app was named wrongly: a matter of the command line, not of the code."""
 
 
-def shared_out(order: Order, streams: Iterable[str], children: int) -> Generator[tuple[str, Any], None, None]:
+def shared_out(order: Order, streams: Iterable[str], children: int, ready: Child | None = None) -> Generator[tuple[str, Any], None, None]:
     """``(stream, found)`` for each stream, in their order: a tree as the child made it, ``None`` when it was passed over, or ``Died``.
 
+    ``ready`` is a child with the same order that has begun already; it is ended with the others.
     Raises ``CodeUnusable`` when the children cannot load the app or open the log.
     """
-    sharing = _Sharing(order)
+    sharing = _Sharing(order, ready)
     with ThreadPoolExecutor(children, thread_name_prefix="replay") as pool:
         try:
             waiting: deque[tuple[str, Future[Any]]] = deque()
@@ -64,15 +66,6 @@ def shared_out(order: Order, streams: Iterable[str], children: int) -> Generator
             sharing.close()
 
 
-def check_code(order: Order) -> list[str]:
-    """Load the app in a child and let it go; modules that came from the checkout beside it. Raises ``CodeUnusable``."""
-    child = Child(order)
-    try:
-        return child.beside
-    finally:
-        child.close()
-
-
 def _taken(stream: str, answer: Future[Any]) -> tuple[str, Any]:
     return stream, answer.result()
 
@@ -80,10 +73,11 @@ def _taken(stream: str, answer: Future[Any]) -> tuple[str, Any]:
 class _Sharing:
     """One child a thread, made when the thread is first given something."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, ready: Child | None) -> None:
         self._order = order
         self._mine = threading.local()
-        self._children: list[Child] = []
+        self._ready = [ready] if ready is not None else []
+        self._children: list[Child] = [*self._ready]
         self._lock = threading.Lock()
         self._closed = False
 
@@ -98,6 +92,9 @@ class _Sharing:
         return found
 
     def _begun(self) -> Child:
+        with self._lock:
+            if self._ready:
+                return self._ready.pop()
         child = Child(self._order)
         with self._lock:
             self._children.append(child)
@@ -112,11 +109,23 @@ class _Sharing:
                 child.close()
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that is begun here has ^C blocked from its first moment on: it is for the parent, who ends it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Child:
     """One process, and what it says. Raises ``CodeUnusable`` when it cannot load the app."""
 
     def __init__(self, order: Order) -> None:
-        self._process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.order = order
+        with _without_interrupts():
+            self._process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         answer = self._said(msgspec.to_builtins(order))
         if answer is None:
             code = self._process.wait()
@@ -124,6 +133,10 @@ class Child:
             raise CodeUnusable(f"the process that loads {order.app} ended with exit code {code}; what it printed stands on stderr")
         self._check(answer)
         self.beside: list[str] = answer["beside"]
+        #: Names of the app's agents.
+        self.agents: list[str] = answer["agents"]
+        #: Whether the app declares projections.
+        self.projections: bool = answer["projections"]
 
     def folded(self, stream: str, version: int) -> Folded:
         """The stream's aggregate at ``version``, of a child with the verb ``state``."""

@@ -230,3 +230,65 @@ def test_an_allow_list_is_a_file_whose_idle_lines_are_told(folder):
     assert "the allow-list's line 2 (notes-*) let nothing through" in err
     (folder / "known.txt").write_text("a b c d\n")
     assert 2 == eventlog(folder, "replay", "--all", "--app", "letters:app", "--allow", "known.txt", "-j", "2")[0]
+
+
+ENDS = """
+from intentlog.agents import Aggregate, App, agent, applies
+from intentlog.eventlog import event
+import os, sys
+
+@event("noted")
+class Noted:
+    text: str
+
+class Page(Aggregate):
+    text: str = ""
+
+    @applies(Noted)
+    def _(self, noted: Noted) -> "Page":
+        if HOW == "applier":
+            {ends}
+        return self.evolve(text=noted.text)
+
+HOW = os.environ.get("HOW", "")
+
+@agent("pages", state=Page)
+async def pages(ctx, text: str):
+    if HOW == "agent":
+        {ends}
+    ctx.emit(Noted(text))
+    return text
+
+app = App(agents=[pages])
+"""
+
+
+@pytest.mark.parametrize(
+    "how, ends",
+    [("agent", "os._exit(0)"), ("agent", "os.execv('/bin/true', ['true'])"), ("agent", "sys.exit(0)"), ("applier", "os._exit(0)"), ("applier", "sys.exit(0)")],
+)
+def test_code_that_ends_its_process_is_never_taken_for_a_success(tmp_path, monkeypatch, how, ends):
+    (tmp_path / "pages.py").write_text(ENDS.format(ends=ends))
+    for command in (("init",), ("send", "pages", "a", '"x"'), ("send", "pages", "b", '"y"'), ("run", "pages:app", "--until-idle")):
+        assert 0 == eventlog(tmp_path, *command, apart=True)[0], command
+    monkeypatch.setenv("HOW", how)
+    for words in ((), ("--json",)):
+        code, out, _ = eventlog(tmp_path, "replay", "--all", "--app", "pages:app", *words, apart=True)
+        assert (code, 0) != (0, code), words
+        assert "cannot" in out or "diverged" in out, words
+        if "exit" in ends and how == "applier":
+            assert "pages-a" in out
+            assert "pages-b" in out
+    if how == "applier" and "execv" not in ends:
+        for words in (("state", "pages-a"), ("bisect", "pages-a", "st.text == 'x'")):
+            code, out, err = eventlog(tmp_path, *words, "--app", "pages:app", apart=True)
+            assert (3, "") == (code, out), words
+            assert "ended the process" in err, words
+
+
+def test_an_app_that_has_no_such_agent_or_cannot_be_loaded_is_told_by_the_command_that_asked(made):
+    assert 2 == eventlog(made, "replay", "--category", "nobody", "--app", "letters:app", apart=True)[0]
+    code, _, err = eventlog(made, "replay", "--all", "--app", "letters:nothing", apart=True)
+    assert (2, True) == (code, "the module letters has no 'nothing'" in err)
+    code, _, err = eventlog(made, "--debug", "replay", "--all", "--app", "code:app", apart=True)
+    assert (2, True) == (code, "Traceback" in err)

@@ -13,7 +13,7 @@ from intentlog.replay import StreamReplay, replay_all
 from intentlog.replay.child import Order
 from intentlog.replay.errors import CodeUnusable
 from intentlog.replay.looking import Elsewhere
-from intentlog.replay.sharing import UsageFault, check_code, shared_out
+from intentlog.replay.sharing import Child, UsageFault, shared_out
 from tests.replay.paid import app
 from tests.replay.world import RefundAsked, World, app_of, paying
 
@@ -64,8 +64,8 @@ def test_an_app_that_cannot_be_loaded_is_told_by_its_own_words(tmp_path, monkeyp
     (tmp_path / "leaving.py").write_text("import os\nos._exit(5)\n")
     url = f"sqlite:///{tmp_path}/none.db"
     with pytest.raises(UsageFault, match="there is no module 'nothing'"):
-        check_code(order(url, "nothing:app"))
+        Child(order(url, "nothing:app"))
     with pytest.raises(CodeUnusable, match="out of paper"):
-        check_code(order(url, "broken:app"))
+        Child(order(url, "broken:app"))
     with pytest.raises(CodeUnusable, match="exit code 5"):
-        check_code(order(url, "leaving:app"))
+        Child(order(url, "leaving:app"))
