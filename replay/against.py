@@ -19,6 +19,7 @@ from ..agents.streams import Folder
 from ..eventlog.errors import Undecodable
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
+from .aggregates import definitions_for
 from .allowing import Allowance, allowance_for
 from .errors import BrokenHistory
 from .holes import whole
@@ -40,7 +41,7 @@ class Folded:
 
 def folded(log: EventLog, app: App, stream: str, upto: int) -> Folded:
     """The aggregate of ``stream`` at version ``upto``. What cannot be folded is told as a reason."""
-    definitions = app.definitions.get(category_of(stream))
+    definitions = definitions_for(app, category_of(stream))
     if definitions is None:
         return Folded(reason=f"the app has no agent {category_of(stream)!r}")
     kind = definitions.agent.state

@@ -22,12 +22,13 @@ from ..agents.loading import load_app
 from ..eventlog.console import USAGE, exit_code_of, explain
 from ..eventlog.log import EventLog
 from .against import folded
+from .aggregates import categories
 from .allowing import Allowance
 from .bisect import holding
 from .errors import CodeUnusable
 from .preflight import preflight_all
 from .projected import replay_projections
-from .replays import replay_all, runs
+from .replays import replay_all, replayable, runs
 from .sources import open_source
 
 PROGRAM = "from intentlog.replay.child import main; main()"
@@ -72,7 +73,7 @@ def main() -> None:
         answer(failed=explain(problem), usage=exit_code_of(problem) == USAGE)
         return
     try:
-        answer(beside=_beside(order), agents=sorted(app.agents), projections=bool(app.projections.names()))
+        answer(beside=_beside(order), agents=categories(app) if order.verb == "replay" else sorted(app.agents), projections=bool(app.projections.names()))
         for found in _look(order, log, app, _streams(order, log, app, asked, lambda: answer(skipped=True))):
             answer(found=msgspec.to_builtins(found))
     except Exception as problem:
@@ -94,9 +95,10 @@ def _channels() -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _streams(order: Order, log: EventLog, app: App, asked: IO[bytes], skipped: Callable[[], None]) -> Iterator[str]:
+    wanted = replayable if order.verb == "replay" else runs
     for line in asked:
         stream = json.loads(line)
-        if order.only_runs and not any(True for _ in runs(log, app, [stream])):
+        if order.only_runs and not any(True for _ in wanted(log, app, [stream])):
             skipped()
         else:
             yield stream

@@ -8,10 +8,11 @@ import attrs
 
 from ..agents.app import App
 from ..eventlog.log import EventLog
+from .aggregates import folder_of
 from .copying import copied
 from .diff import Change, diff
 from .errors import NoSuchPath
-from .fold import At, folder_for, state_as_tree, version_at
+from .fold import At, state_as_tree, version_at
 from .holes import whole
 from .paths import ABSENT, Path, look, what_there_is
 
@@ -43,7 +44,7 @@ def differing(log: EventLog, app: App, stream: str, a: At | int | None, b: At | 
 
 
 def _trees(log: EventLog, app: App, stream: str, low: int, high: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    folder = folder_for(app, stream)
+    folder = folder_of(app, stream)
     state = folder.empty(stream)
     for rows in whole(stream, log.rows(stream, upto=low)):
         folder.fold(state, rows)

@@ -9,7 +9,7 @@
             │   └── EmptyStream   the log lists it, and none of its events is there
             ├── BrokenHistory     a stream lacks a version, or has one twice; names it
             ├── NoSuchVersion     beyond the head of the stream, or before its first event; names the head
-            ├── UnknownAgent      the app has no agent for the stream's category
+            ├── UnknownAgent      the app has no agent and no aggregate for the stream's category
             ├── BadPath           a path into a state that cannot be read
             ├── NoSuchPath        a path under which nothing ever stood
             ├── BadExpression     a condition that may not be said, or cannot be evaluated; names the part
@@ -51,7 +51,7 @@ class NoSuchVersion(ReplayError):
 
 
 class UnknownAgent(ReplayError):
-    """The app has no agent for the stream's category."""
+    """The app has no agent and no aggregate for the stream's category."""
 
 
 class BadPath(ReplayError):

@@ -14,6 +14,7 @@ from ..agents.streams import Folder, StreamState
 from ..eventlog.clock import Micros, span_of, to_datetime
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
+from .aggregates import folder_of
 from .errors import EmptyStream, NoSuchStream, NoSuchVersion, UnknownAgent
 from .holes import broken, whole
 
@@ -92,7 +93,7 @@ def version_at(log: EventLog, stream: str, at: At | int | None) -> int:
         if not 0 <= place.version <= head:
             raise NoSuchVersion(f"{stream} has no version {place.version}: its versions are 0 to {head}")
         if place.version != head and next(iter(log.read(stream, after=place.version - 1, upto=place.version, limit=1, payloads=False)), None) is None:
-            raise broken(stream, place.version, place.version + 1)
+            raise broken(stream, place.version, place.version + 1, stands=False)
         return place.version
     found = _before_position(log, stream, place.position, head) if place.position is not None else _before_moment(log, stream, place.moment or 0)
     if found < 0:
@@ -130,7 +131,7 @@ def state_at(log: EventLog, app: App, stream: str, at: At | int | None = None) -
 
     Raises ``NoSuchStream``, ``NoSuchVersion``, ``UnknownAgent``, ``BrokenHistory``, ``Undecodable`` or ``ImpossibleHistory``.
     """
-    folder = folder_for(app, stream)
+    folder = folder_of(app, stream)
     upto = version_at(log, stream, at)
     state = folder.empty(stream)
     for rows in whole(stream, log.rows(stream, upto=upto)):

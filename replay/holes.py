@@ -38,11 +38,11 @@ def whole(stream: str, chunks: Iterable[Sequence[Row]], after: int = -1) -> Iter
         yield rows
 
 
-def broken(stream: str, expected: int, found: int) -> BrokenHistory:
-    """What is raised where ``found`` stands and ``expected`` should: nothing is said of what lies behind."""
-    stands = "" if found < expected else f": {found} stands in its place" if found == expected + 1 else f": {found} comes next"
+def broken(stream: str, expected: int, found: int, *, stands: bool = True) -> BrokenHistory:
+    """What is raised where ``found`` stands and ``expected`` should: nothing is said of what lies behind. ``stands``: it is known to be there."""
+    behind = "" if not stands or found < expected else f": {found} stands in its place" if found == expected + 1 else f": {found} comes next"
     return BrokenHistory(
-        f"{stream} {missing(expected, found)}{stands}. Events were changed behind the log's back: see eventlog verify, and restore them from a backup."
+        f"{stream} {missing(expected, found)}{behind}. Events were changed behind the log's back: see eventlog verify, and restore them from a backup."
     )
 
 

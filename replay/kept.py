@@ -26,6 +26,8 @@ class Kept:
     definitions: Definitions
     #: ``None`` when there is none, or when the walk is past it.
     snapshot: Snapshot | None
+    #: It is of a plain aggregate: its state alone.
+    plain: bool = False
     check: StateCheck = StateCheck.NOT_COMPARED
 
     def __attrs_post_init__(self) -> None:
@@ -41,7 +43,7 @@ class Kept:
         snapshot, self.snapshot = self.snapshot, None
         if snapshot is None or folded.version != snapshot.version:
             return None
-        compared, found = compare_kept(self.definitions, snapshot, folded.state)
+        compared, found = compare_kept(self.definitions, snapshot, folded.state, plain=self.plain)
         if compared:
             self.check = StateCheck.COMPARED
         if found is None:
@@ -49,7 +51,7 @@ class Kept:
         return Divergence(folded.stream, row[0], row[1], Kind.STATE, -1, -1, -1, found.left, found.right, found.path, "snapshot")
 
 
-def compare_kept(definitions: Definitions, snapshot: Snapshot, state: Any) -> tuple[bool, Difference | None]:
+def compare_kept(definitions: Definitions, snapshot: Snapshot, state: Any, *, plain: bool = False) -> tuple[bool, Difference | None]:
     """Whether the two could be compared, and the first field that both have and that is not the same, its path beginning with ``state``.
 
     Fields that only one of the two has are passed over: a field may be added or taken away. So is a snapshot that cannot
@@ -60,7 +62,7 @@ def compare_kept(definitions: Definitions, snapshot: Snapshot, state: Any) -> tu
         return False, None
     codec = definitions.codec
     try:
-        kept = codec.decode_value(snapshot.data, dict[str, bytes]).get("state")
+        kept = snapshot.data if plain else codec.decode_value(snapshot.data, dict[str, bytes]).get("state")
         now = codec.encode_value(state, kind)
         if kept is None or kept == now:
             return kept is not None, None

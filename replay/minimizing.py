@@ -21,6 +21,7 @@ from ..agents.streams import Folder, StreamState
 from ..eventlog.errors import LogError
 from ..eventlog.events import Row
 from ..eventlog.names import category_of
+from .aggregates import definitions_for
 from .bisect import Found
 from .errors import CannotBisect
 from .streams import replay_rows
@@ -280,7 +281,9 @@ class _Smaller:
 
 def _folder(walk: Walk, history: _History, kept: frozenset[int]) -> _Counting:
     skipped = (row[0] for row, owner in zip(history.rows, history.owners, strict=True) if row[0] in history.begins and owner not in kept)
-    return _Counting(walk.app.definitions[category_of(walk.stream)], frozenset(skipped))
+    definitions = definitions_for(walk.app, category_of(walk.stream))
+    assert definitions is not None  # the walk folds by it
+    return _Counting(definitions, frozenset(skipped))
 
 
 def _replayed(walk: Walk, history: _History, kept: Sequence[int], version: int) -> StreamReplay:

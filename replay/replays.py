@@ -9,11 +9,13 @@ from typing import Final
 from ..agents import facts
 from ..agents.app import App
 from ..agents.approvals_answers import CATEGORY as ANSWERS
+from ..agents.definitions import Definitions
 from ..agents.firing import CATEGORY
 from ..agents.streams import Folder
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from ..eventlog.registry import event_name
+from .aggregates import categories, definitions_for, replay_aggregate
 from .allowing import Allowance
 from .errors import EmptyStream
 from .fold import head_of
@@ -47,8 +49,11 @@ def replay_all(
     ever awaited.
     """
     if streams is None:
-        streams = runs(log, app, log.streams(f"{category}-" if category is not None else ""))
-    folders = {name: Folder(definitions) for name, definitions in app.definitions.items()}
+        streams = replayable(log, app, log.streams(f"{category}-" if category is not None else ""))
+    folders: dict[str, tuple[Definitions, Folder]] = {}
+    for name in categories(app):
+        if (definitions := definitions_for(app, name)) is not None:
+            folders[name] = definitions, Folder(definitions)
     with asyncio.Runner() as runner:
         for stream in streams:
             replayed = as_far_as_seen(log, runner.run(_replay(log, app, folders, stream, allowances)))
@@ -62,6 +67,16 @@ def runs(log: EventLog, app: App, streams: Iterable[str]) -> Iterator[str]:
     return (stream for stream in streams if category_of(stream) not in planned and _is_run(log, app, stream))
 
 
+def replayable(log: EventLog, app: App, streams: Iterable[str]) -> Iterator[str]:
+    """Those of ``streams`` that an agent's code wrote, or that the app has an aggregate for."""
+    known = {each for each in categories(app) if each not in app.agents}
+    for stream in streams:
+        if category_of(stream) in known:
+            yield stream
+        else:
+            yield from runs(log, app, [stream])
+
+
 def _is_run(log: EventLog, app: App, stream: str) -> bool:
     """Whether an agent wrote it. A plain aggregate's stream begins with an event that is none of the runtime's."""
     if category_of(stream) in app.agents:
@@ -70,17 +85,20 @@ def _is_run(log: EventLog, app: App, stream: str) -> bool:
     return first is not None and first.type in _FACTS
 
 
-async def _replay(log: EventLog, app: App, folders: dict[str, Folder], stream: str, allowances: Sequence[Allowance]) -> StreamReplay:
+async def _replay(log: EventLog, app: App, folders: dict[str, tuple[Definitions, Folder]], stream: str, allowances: Sequence[Allowance]) -> StreamReplay:
     """Never waits. It is a coroutine because agent code may ask for the running loop, as it can in the worker."""
     try:
         head_of(log, stream)
     except EmptyStream as problem:
         return StreamReplay(stream, Verdict.CANNOT, reason=str(problem))
-    folder = folders.get(category_of(stream))
-    if folder is None:
-        return StreamReplay(stream, Verdict.CANNOT, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(sorted(app.agents))}")
+    found = folders.get(category_of(stream))
+    if found is None:
+        return StreamReplay(stream, Verdict.CANNOT, reason=f"the app has no agent {category_of(stream)!r}; it has: {', '.join(folders)}")
+    definitions, folder = found
     try:
         snapshot = log.snapshots.load([stream]).get(stream)
+        if category_of(stream) not in app.agents:
+            return replay_aggregate(definitions, folder, stream, whole(stream, log.rows(stream)), snapshot=snapshot, allowances=allowances)
         return replay_rows(app, folder, stream, whole(stream, log.rows(stream)), log, snapshot=snapshot, allowances=allowances)
     finally:
         for started in asyncio.all_tasks() - {asyncio.current_task()}:

@@ -27,7 +27,7 @@ from ..eventlog.events import Row
 from ..eventlog.log import EventLog
 from .compare import Encoded
 from .errors import BrokenHistory
-from .holes import whole
+from .holes import broken, whole
 
 #: The end of ``Drift.place``; what stands before it is a stream, which may hold anything.
 _PLACE: Final = re.compile(r", activation \d+, (?P<kind>step|read|turn|event) (?P<number>\d+)(?: \((?P<subject>[^()]*)\))?\Z")
@@ -132,7 +132,12 @@ class _Whole:
         self._log = log
 
     def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
-        return whole(stream, self._log.rows(stream, after=after, upto=upto), after)
+        reached = after
+        for rows in whole(stream, self._log.rows(stream, after=after, upto=upto), after):
+            reached += len(rows)
+            yield rows
+        if upto is not None and reached < upto:
+            raise broken(stream, reached + 1, upto + 1, stands=False)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)

@@ -21,9 +21,10 @@ from ..agents.streams import StreamState
 from ..eventlog.errors import LogError
 from ..eventlog.events import Row, StoredEvent
 from ..eventlog.log import EventLog
+from .aggregates import folder_of
 from .copying import Copier, copied
 from .errors import BadExpression, NoSuchVersion
-from .fold import At, folder_for, state_as_tree, version_at
+from .fold import At, state_as_tree, version_at
 from .trees import EventTree, tree_of
 
 MEMORY: Final = 256 * 2**20
@@ -68,7 +69,7 @@ class Walk:
     def __init__(self, log: EventLog, app: App, stream: str, upto: At | int | None = None, *, memory: int = MEMORY, spacing: int = SPACING) -> None:
         self.log, self.app, self.stream = log, app, stream
         self.codec = app.codec
-        self._folder = folder_for(app, stream)
+        self._folder = folder_of(app, stream)
         #: Version of the last event of the history.
         self.head = version_at(log, stream, upto)
         #: Why the history cannot be folded beyond ``last``.

@@ -17,10 +17,11 @@ from ..agents.errors import AgentError
 from ..agents.streams import StreamState
 from ..eventlog.errors import LogError
 from ..eventlog.log import EventLog
+from .aggregates import folder_of
 from .causes import Cause, causes_of
 from .diff import same
 from .errors import NoSuchPath
-from .fold import At, folder_for
+from .fold import At
 from .paths import ABSENT, Path, look, what_there_is
 from .trees import tree_of, whole
 from .walking import Walk
@@ -151,7 +152,7 @@ def _without(walk: Walk, path: Path, at: int, version: int, value: Any) -> tuple
 
 def _fold_without(walk: Walk, path: Path, at: int, dropped: list[int]) -> tuple[Any, int | None] | None:
     """What stands there at ``at`` without these events, and which one changed it last; ``None`` when that is no history."""
-    folder, state, gone = folder_for(walk.app, walk.stream), walk.at(min(dropped) - 1), frozenset(dropped)
+    folder, state, gone = folder_of(walk.app, walk.stream), walk.at(min(dropped) - 1), frozenset(dropped)
     before, last = _value(state, path), None
     try:
         for rows in walk.rows(min(dropped) - 1, at):

@@ -23,6 +23,7 @@ from ...eventlog.events import StoredEvent
 from ...eventlog.listed import as_rows
 from ...eventlog.log import EventLog, Snapshot
 from ...eventlog.names import category_of
+from ..aggregates import snapshot_of
 from ..errors import ReplayError
 from ..fold import head_of
 from ..holes import check_whole
@@ -119,10 +120,10 @@ def _encoded(stream: str, events: Sequence[StoredEvent]) -> bytes:
 def _folded(app: App | None, stream: str, events: Sequence[StoredEvent]) -> Snapshot | None:
     """What ``app`` folds the whole stream to; ``None`` where it cannot."""
     definitions = app.definitions.get(category_of(stream)) if app is not None else None
-    if definitions is None:
-        return None
-    folder = Folder(definitions)
     try:
+        if definitions is None:
+            return snapshot_of(app, stream, as_rows(events)) if app is not None else None
+        folder = Folder(definitions)
         return folder.snapshot(folder.fold(folder.empty(stream), as_rows(events)))
     except (LogError, ImpossibleHistory):
         return None  # the bundle holds it as it is; replay and verify tell of it

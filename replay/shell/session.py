@@ -23,6 +23,7 @@ from ...eventlog.events import StoredEvent
 from ...eventlog.log import EventLog
 from ...eventlog.names import category_of, check_stream
 from ...eventlog.printing import one_line
+from ..aggregates import categories
 from ..expressions import Expression
 from ..fold import head_of, state_as_tree
 from ..paths import Path, path_text
@@ -106,7 +107,7 @@ class Session:
     def folding(self, category: str) -> App:
         """The app whose code folds streams of ``category``: what was loaded, the session's own, or a stand-in without code."""
         for each in (self.loaded.app if self.loaded is not None else None, self.app):
-            if each is not None and category in each.agents:
+            if each is not None and category in categories(each):
                 return each
         return without_code(category)
 

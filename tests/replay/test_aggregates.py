@@ -1,0 +1,124 @@
+"""Streams of aggregates that agents load and emit to: folded by the app's class, looked into, and compared (S-8.1, S-9.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intentlog.eventlog.opening import open_log
+from intentlog.replay import Kind, StateCheck, Verdict, replay_all, state_at
+from intentlog.replay.aggregates import snapshot_of
+from tests.replay.test_code import eventlog
+
+WALLET = """
+from intentlog.agents import Aggregate, App, agent, applies
+from intentlog.eventlog import event
+
+@event("paid.in")
+class PaidIn:
+    cents: int
+
+class Wallet(Aggregate, category="wallets"):
+    cents: int = 0
+    currency: str = "EUR"
+
+    @applies(PaidIn)
+    def _(self, paid: PaidIn) -> "Wallet":
+        return self.evolve(cents=self.cents + paid.cents)
+
+class Till(Aggregate):
+    seen: int = 0
+
+@agent("tills", state=Till)
+async def tills(ctx, cents: int):
+    wallet = await ctx.load(Wallet, "w1")
+    wallet.emit(PaidIn(cents))
+    return cents
+
+app = App(agents=[tills])
+"""
+STREAM = "wallets-w1"
+APP = ("--app", "wallet:app")
+
+
+@pytest.fixture
+def paid(tmp_path: Path) -> Path:
+    (tmp_path / "wallet.py").write_text(WALLET)
+    for command in (("init",), ("send", "tills", "a", "300"), ("send", "tills", "b", "100"), ("run", "wallet:app", "--until-idle")):
+        assert 0 == eventlog(tmp_path, *command, apart=True)[0], command
+    return tmp_path
+
+
+def loaded(text: str) -> object:
+    scope: dict[str, object] = {"__name__": "wallet_here"}
+    exec(text, scope)
+    return scope["app"]
+
+
+@pytest.mark.parametrize(
+    "old, new, field",
+    [
+        ("self.cents + paid.cents", "self.cents + 2 * paid.cents", "state.cents"),
+        ('"EUR"', '"USD"', "state.currency"),
+        ("cents: int = 0\n    cur", "cents: int = 1\n    cur", "state.cents"),
+    ],
+)
+def test_a_changed_applier_or_default_of_an_aggregate_is_caught_with_against(paid, old, new, field):
+    assert 0 == eventlog(paid, "replay", "--all", *APP, "--against", ".", apart=True)[0]
+    (paid / "old").mkdir()
+    (paid / "old" / "wallet.py").write_text(WALLET)
+    assert old in WALLET
+    (paid / "wallet.py").write_text(WALLET.replace(old, new))
+    code, out, _ = eventlog(paid, "replay", "--all", *APP, "--against", "old", apart=True)
+    assert (1, True, True) == (code, f"{STREAM}  diverged at version 0" in out, field in out)
+
+
+def test_what_a_worker_or_a_bundle_kept_of_an_aggregate_is_compared_field_by_field(paid):
+    log, app = open_log(f"sqlite:///{paid}/eventlog.db"), loaded(WALLET)
+    rows = [row for chunk in log.rows(STREAM) for row in chunk]
+    log.snapshots.save(STREAM, snapshot_of(app, STREAM, rows[:1]))
+    same = next(replay_all(log, app, [STREAM]))
+    assert (Verdict.SAME, StateCheck.COMPARED, 2, 0) == (same.verdict, same.state, same.events, same.turns)
+    other = next(replay_all(log, loaded(WALLET.replace("self.cents + paid", "7 + paid")), [STREAM]))
+    assert (Verdict.DIVERGED, Kind.STATE, 0, "300", "307") == (
+        other.verdict,
+        other.divergence.kind,
+        other.divergence.version,
+        other.divergence.recorded,
+        other.divergence.decided,
+    )
+    log.close()
+    assert 0 == eventlog(paid, "bundle", STREAM, "-o", "week.bundle", *APP, apart=True)[0]
+    (paid / "wallet.py").write_text(WALLET.replace('"EUR"', '"USD"'))
+    code, out, _ = eventlog(paid, "replay", "--bundle", "week.bundle", *APP, apart=True)
+    assert (1, True) == (code, "state.currency" in out)
+
+
+def test_an_aggregate_can_be_looked_into_like_the_state_of_an_agent(paid):
+    assert 400 == state_at(open_log(f"sqlite:///{paid}/eventlog.db"), loaded(WALLET), STREAM).state.cents
+    for words, code, said in (
+        (("state", STREAM), 0, "400"),
+        (("why", STREAM, "cents"), 0, "400"),
+        (("diff", STREAM, "0", "now"), 1, "400"),
+        (("bisect", STREAM, "st.cents > 300"), 1, "holds after version 1"),
+        (("show", STREAM), 0, "PaidIn"),
+        (("replay", STREAM), 0, "1 stream: 1 same"),
+        (("replay", "--category", "wallets"), 0, "1 stream: 1 same"),
+        (("state", "tills-a"), 0, "seen"),
+    ):
+        assert (code, True) == ((found := eventlog(paid, *words, *APP, apart=True))[0], said in found[1]), (words, found)
+
+
+def test_of_a_stream_that_lacks_a_version_an_agent_that_loads_it_can_decide_nothing_again(paid):
+    import sqlite3
+
+    with sqlite3.connect(paid / "eventlog.db") as file:
+        file.execute("DELETE FROM events WHERE version = 0 AND stream_id = (SELECT id FROM streams WHERE name = ?)", [STREAM])
+    file.close()
+    log = open_log(f"sqlite:///{paid}/eventlog.db")
+    found = {each.stream: each for each in replay_all(log, loaded(WALLET))}
+    assert {STREAM, "tills-a", "tills-b"} == set(found)
+    assert "wallets-w1 version 0 is missing" in found[STREAM].reason
+    verdicts = sorted(each.verdict.value for each in found.values())
+    assert ["cannot", "cannot", "same"] == verdicts  # the turn that loaded it while it was empty saw nothing of it
