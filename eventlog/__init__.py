@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import interrupts as _interrupts  # noqa: F401 - first, before what takes time
 from .clock import Clock, system_clock
 from .codec import Codec
 from .errors import (

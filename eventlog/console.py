@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
+from . import interrupts
 from .printing import Unprinted, note, one_line, printing
 
 if TYPE_CHECKING:
@@ -255,6 +256,7 @@ class Commands(click.Group):
         """Run the command line and exit."""
         code: object
         try:
+            interrupts.over()
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             if sys.stdout is not None:
                 with printing():

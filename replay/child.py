@@ -19,7 +19,7 @@ import msgspec
 
 from ..agents.app import App
 from ..agents.loading import load_app
-from ..eventlog.console import USAGE, exit_code_of, explain
+from ..eventlog.console import COULD_NOT, USAGE, exit_code_of, explain
 from ..eventlog.log import EventLog
 from .against import folded
 from .aggregates import categories
@@ -60,10 +60,16 @@ def main() -> None:
     asked, answers = _channels()
 
     def answer(**said: Any) -> None:
-        answers.write(json.dumps(said).encode() + b"\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(said).encode() + b"\n")
+            answers.flush()
+        except BrokenPipeError:
+            os._exit(COULD_NOT)  # whoever asked is gone, and has nothing to be told
 
-    order = msgspec.convert(json.loads(asked.readline()), Order)
+    first = asked.readline()
+    if not first:
+        return
+    order = msgspec.convert(json.loads(first), Order)
     try:
         app = _app(order)
         log = open_source(order.source)

@@ -78,13 +78,13 @@ def replay(
     source = f"{SCHEME}{bundle}" if bundle is not None else url
     allowances = _allowances(allow)
     total, used = Summary(), set[int]()
-    with ExitStack() as held:
+    with _interruptible(), ExitStack() as held:
         log = held.enter_context(reading_source(source))
         looking = held.enter_context(_looking("replay", source, app, code, jobs, only_runs=not streams, allow=allowances))
         chosen = _Chosen(log, streams, since, category)
         progress = held.enter_context(closing(Progress(chosen.count)))
         two = held.enter_context(_two_codes(log, source, app, code, against)) if against is not None else None
-        for each in looking.replayed(chosen, only_runs=not streams, category=category):
+        for each in held.enter_context(closing(looking.replayed(chosen, only_runs=not streams, category=category))):
             replayed = each if two is None else held_against(two, each, allowances)
             total.add(replayed)
             used.update(excused.line for excused in replayed.excused)
@@ -132,12 +132,12 @@ def preflight(
     if sum((bool(streams), since is not None or category is not None)) > 1:
         raise click.UsageError("Name streams, or choose them with --since and --category; not both.", click.get_current_context())
     total = PreflightSummary()
-    with ExitStack() as held:
+    with _interruptible(), ExitStack() as held:
         log = held.enter_context(reading_source(url))
         looking = held.enter_context(_looking("preflight", url, app, code, jobs, only_runs=not streams))
         chosen = _Chosen(log, streams, since, category)
         progress = held.enter_context(closing(Progress(chosen.count)))
-        for found in looking.outlooks(chosen, only_runs=not streams, category=category):
+        for found in held.enter_context(closing(looking.outlooks(chosen, only_runs=not streams, category=category))):
             total.add(found)
             progress.advance(f"{total.diverges + total.patch} not safe  {one_line(found.stream)}")
             if as_json:
@@ -213,6 +213,16 @@ def _looking(
         if beside:
             note(f"eventlog: not of {code} but from the checkout itself: {', '.join(beside)}. Install the app elsewhere, or give --code a folder.")
         yield looking
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """One line for ^C: an answer that ends there would look whole."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note("eventlog: interrupted; streams that were not told of were not looked at to their end")
+        raise
 
 
 @contextmanager

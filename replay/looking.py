@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -56,7 +56,7 @@ class Elsewhere:
         if self._ready is not None:
             self._ready.close()
 
-    def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamReplay]:
+    def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamReplay, None, None]:
         """Verdicts, in the order of ``streams``. One that died is a verdict on its stream. Raises ``DefinitionError`` for a category of no agent."""
         self._check(category)
         for stream, found in self._asked(streams, only_runs):
@@ -65,7 +65,7 @@ class Elsewhere:
             elif found is not None:
                 yield msgspec.convert(found, StreamReplay)
 
-    def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Iterator[StreamOutlook]:
+    def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamOutlook, None, None]:
         """Outlooks, in the order of ``streams``. Raises ``DefinitionError`` for a category of no agent."""
         self._check(category)
         for stream, found in self._asked(streams, only_runs):

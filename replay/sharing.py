@@ -12,7 +12,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -25,6 +25,9 @@ from .errors import CodeUnusable
 
 _AHEAD: Final = 64
 """Streams asked about for each child before the first answer is taken."""
+
+_LOOK: Final = 0.2
+"""Seconds after which whoever waits for an answer looks whether it was interrupted."""
 
 
 @attrs.frozen
@@ -67,6 +70,8 @@ def shared_out(order: Order, streams: Iterable[str], children: int, ready: Child
 
 
 def _taken(stream: str, answer: Future[Any]) -> tuple[str, Any]:
+    while not wait([answer], _LOOK).done:  # an interrupt that came just before a wait without an end would not be seen
+        pass
     return stream, answer.result()
 
 
@@ -124,14 +129,19 @@ class Child:
 
     def __init__(self, order: Order) -> None:
         self.order = order
-        with _without_interrupts():
-            self._process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        answer = self._said(msgspec.to_builtins(order))
-        if answer is None:
-            code = self._process.wait()
-            self.close()
-            raise CodeUnusable(f"the process that loads {order.app} ended with exit code {code}; what it printed stands on stderr")
-        self._check(answer)
+        begun: subprocess.Popen[bytes] | None = None
+        try:
+            with _without_interrupts():
+                self._process = begun = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            answer = self._said(msgspec.to_builtins(order))
+            if answer is None:
+                code = self._process.wait()
+                raise CodeUnusable(f"the process that loads {order.app} ended with exit code {code}; what it printed stands on stderr")
+            self._check(answer)
+        except BaseException:  # ^C as well: nothing is left running
+            if begun is not None:
+                self.close()
+            raise
         self.beside: list[str] = answer["beside"]
         #: Names of the app's agents.
         self.agents: list[str] = answer["agents"]

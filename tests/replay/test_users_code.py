@@ -15,13 +15,25 @@ import pytest
 from tests.replay.test_aggregates import WALLET
 from tests.replay.test_code import PROGRAM, eventlog
 
-LOUD = """
+LOUD = (
+    """
 import os
 def loud(place):
     print("loud:", place)
     os.write(1, b"loud by descriptor\\n")
 loud("import")
-""" + WALLET.replace('        return self.evolve(cents', '        loud("applier")\n        return self.evolve(cents').replace("    wallet = await", '    loud("agent")\n    wallet = await')
+"""
+    + WALLET
+)
+for before, place in (("        return self.evolve(cents", "applier"), ("    wallet = await", "agent")):
+    indent = before[: len(before) - len(before.lstrip())]
+    LOUD = LOUD.replace(before, f'{indent}loud("{place}")\n{before}')
+#: What stands in ``LOUD``, and what makes it stay there.
+PRINTS = '    print("loud:", place)'
+STAYS = """    if place == {where!r}:
+        import sys, time
+        print("here", file=sys.stderr, flush=True)
+        time.sleep(60)"""
 APP = ("--app", "wallet:app")
 
 
@@ -50,7 +62,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("search", "300"),
         ("fork", "tills-a", "--at", "1", "--dry-run"),
     ],
-    ids=lambda words: " ".join(words),
+    ids=" ".join,
 )
 def test_what_users_code_prints_is_no_part_of_the_answer(recorded, words):
     code, out, err = eventlog(recorded, *words, *APP, "--json", apart=True)
@@ -60,3 +72,52 @@ def test_what_users_code_prints_is_no_part_of_the_answer(recorded, words):
     assert ("loud: import" in err, "loud by descriptor" in err) == (True, True)
     plainly = eventlog(recorded, *words, *APP, apart=True)
     assert "loud" not in plainly[1]
+
+
+def living(group: int) -> list[str]:
+    """Processes of this group that have not ended."""
+    listed = subprocess.run(["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in listed if line.split()[0] == str(group) and not line.split()[1].startswith("Z")]
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+@pytest.mark.parametrize("where", ["import", "agent"])
+def test_an_interrupt_ends_the_command_by_one_line_and_its_children_with_it(recorded, tmp_path, jobs, where):
+    for name in ("wallet.py", "eventlog.db"):
+        (tmp_path / name).write_bytes((recorded / name).read_bytes())
+    (tmp_path / "wallet.py").write_text(LOUD.replace(PRINTS, STAYS.format(where=where)))
+    words = [*PROGRAM, "replay", "--all", "--jobs", jobs, *APP]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        assert running.stderr is not None
+        while "here" not in (line := running.stderr.readline()):
+            assert line, "it ended"
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the children, too
+        _, err = running.communicate(timeout=30)
+    said = [line for line in err.splitlines() if line not in ("here", "loud by descriptor")]
+    assert (130, 1, True) == (running.returncode, len(said), said[0].startswith("eventlog: interrupted")), err
+    deadline = time.monotonic() + 10
+    while living(running.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [] == living(running.pid)
+
+
+EARLY = """
+import os, signal, sys
+sys.argv[0] = "/usr/bin/eventlog"
+
+class Early:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Early())
+from intentlog.eventlog.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["intentlog.eventlog.clock", "intentlog.eventlog.cli", "intentlog.replay.cli", "wallet"])
+def test_an_interrupt_while_the_command_is_being_loaded_shows_no_traceback(recorded, name):
+    done = subprocess.run([sys.executable, "-c", EARLY.format(name=name), "state", "tills-a", *APP], cwd=recorded, capture_output=True, text=True, check=False)
+    assert (130, "") == (done.returncode, done.stdout), done.stderr
+    assert done.stderr in ("", "eventlog: interrupted\n")
