@@ -17,6 +17,7 @@ import attrs
 
 from .errors import BadExpression
 from .paths import ABSENT, child, field_names
+from .shapes import Shapes
 from .vocabulary import COMPARISONS, FUNCTIONS, LARGEST, METHODS, MOST_STEPS, OPERATORS, UNARY, all_of
 
 
@@ -47,6 +48,7 @@ class Compiler:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self._variables: list[str] = []
+        self._shapes = Shapes()
 
     def compile(self, node: ast.expr) -> Part:
         """The part behind ``node``; raises ``BadExpression`` for what an expression may not say."""
@@ -84,6 +86,7 @@ class Compiler:
     def attribute(self, node: ast.Attribute) -> Part:
         if node.attr.startswith("_"):
             _refuse(node, "names that begin with _ are out of reach")
+        self._shapes.check(node)
         base, name, part = self.compile(node.value), node.attr, ast.unparse(node)
 
         def field(scope: Scope) -> Any:
@@ -102,6 +105,7 @@ class Compiler:
         return field
 
     def subscript(self, node: ast.Subscript) -> Part:
+        self._shapes.check(node)
         base, part = self.compile(node.value), ast.unparse(node)
         if isinstance(node.slice, ast.Slice):
             ends = [self.compile(each) if each is not None else _nothing for each in (node.slice.lower, node.slice.upper, node.slice.step)]
@@ -217,6 +221,7 @@ class Compiler:
             source = self.compile(each.iter)
             names = _targets(each.target)
             self._variables += names
+            self._shapes.bind(names, each.iter)
             loops.append((source, names, isinstance(each.target, ast.Tuple), self.all(each.ifs)))
         element = self.compile(node.elt)
         del self._variables[before:]

@@ -125,7 +125,9 @@ def _until(session: Session, rest: str, *, backwards: bool) -> Answer:
     found = _going(session, lambda: session.walk.until(stop, backwards=backwards))
     if found is None:
         place = "before" if backwards else "after"
-        return Answer((remark(f"it holds at no version {place} {session.at}" if text else f"no break holds at a version {place} {session.at}"),), FOUND)
+        said = remark(f"it holds at no version {place} {session.at}" if text else f"no break holds at a version {place} {session.at}")
+        broken = session.walk.broken if not backwards else None
+        return Answer((said, wrong(f"It cannot be folded beyond version {session.walk.last}: {broken}")) if broken is not None else (said,), FOUND)
     reason = _broken_by(session, wanted)
     return Answer((*found.parts, remark(f"        stopped by the break {reason}"))) if reason else found
 

@@ -76,7 +76,7 @@ def test_it_says_what_python_would_say(text):
         "st.nobody > 3",
         "st.nobody.cents == 1",
         "run.line[9] == 0",
-        "sum(i.nothing for i in run.intents.values()) == 0",
+        "sum(i.value for i in run.intents.values()) == 0",
         "max(x for x in st.names if x == 'z') == 1",
     ],
 )

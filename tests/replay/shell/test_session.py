@@ -78,10 +78,31 @@ def test_what_never_holds_moves_nothing(session, tell):
     )
 
 
-@pytest.mark.parametrize("line", ["until )", "until __import__('os')", "until st.orders.pop()", "until open('x')", "break st.", "watch a..b"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "until )",
+        "until __import__('os')",
+        "until st.orders.pop()",
+        "until open('x')",
+        "break st.",
+        "watch a..b",
+        "until run.intnts",
+        "break run.intnts",
+        "watch run.intnts",
+        "watch refunded_cens",
+    ],
+)
 def test_an_expression_that_cannot_be_is_told_in_a_line(session, tell, line):
     said = tell(line)
     assert (True, 21) == (0 < len(said) < 500 and "Traceback" not in said, session.at)
+
+
+@pytest.mark.parametrize("line", ["until run.intnts", "back until run.intnts", "break len(run.intnts) > 0", "watch run.intnts", "watch refunded_cens"])
+def test_a_misspelt_field_is_told_with_the_nearest_and_is_neither_sought_nor_watched(session, tell, line):
+    said = tell(line)
+    assert ("refunded_cents" if "cens" in line else "run.intents") in said
+    assert ([], {}) == (session.breaks, session.watches)
 
 
 def test_a_break_stops_until_where_it_begins_to_hold(session, tell):
