@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..eventlog.log import EventLog
     from .against import TwoCodes
     from .allowing import Allowance
-    from .looking import Elsewhere
+    from .looking import Looking
     from .progress import Progress
 
 _JOBS: Final = click.IntRange(1, 256)
@@ -80,7 +81,7 @@ def replay(
     total, used = Summary(), set[int]()
     with _interruptible(), ExitStack() as held:
         log = held.enter_context(reading_source(source))
-        looking = held.enter_context(_looking("replay", source, app, code, jobs, only_runs=not streams, allow=allowances))
+        looking = held.enter_context(_looking("replay", log, source, app, code, jobs, only_runs=not streams, allow=allowances))
         chosen = _Chosen(log, streams, since, category)
         progress = held.enter_context(closing(Progress(chosen.count)))
         two = held.enter_context(_two_codes(log, source, app, code, against)) if against is not None else None
@@ -134,7 +135,7 @@ def preflight(
     total = PreflightSummary()
     with _interruptible(), ExitStack() as held:
         log = held.enter_context(reading_source(url))
-        looking = held.enter_context(_looking("preflight", url, app, code, jobs, only_runs=not streams))
+        looking = held.enter_context(_looking("preflight", log, url, app, code, jobs, only_runs=not streams))
         chosen = _Chosen(log, streams, since, category)
         progress = held.enter_context(closing(Progress(chosen.count)))
         for found in held.enter_context(closing(looking.outlooks(chosen, only_runs=not streams, category=category))):
@@ -193,15 +194,20 @@ def _tell_unused(allowances: Iterable[Allowance], used: set[int]) -> None:
 
 @contextmanager
 def _looking(
-    verb: str, source: str, app: str | None, code: str | None, jobs: int, *, only_runs: bool, allow: tuple[Allowance, ...] = ()
-) -> Iterator[Elsewhere]:
-    """The processes that run the code. Never this one: code that ends its process must not end the answer with it."""
-    from .looking import Elsewhere
+    verb: str, log: EventLog, source: str, app: str | None, code: str | None, jobs: int, *, only_runs: bool, allow: tuple[Allowance, ...] = ()
+) -> Iterator[Looking]:
+    """Who runs the code: others, for code that ends its process must not end the answer with it; or this one if it has loaded it already."""
+    from .looking import Elsewhere, Here
     from .revisions import code_at
     from .sharing import UsageFault
 
     if not app:
         raise click.UsageError("This needs the app: --app module:attribute, for example --app refunds:app, or set EVENTLOG_APP.")
+    if code is None and jobs == 1 and app.partition(":")[0] in sys.modules:
+        from .users_code import load_app
+
+        yield Here(log, load_app(app), allow)
+        return
     debug = bool(click.get_current_context().find_root().params.get("debug"))
     with ExitStack() as held:
         found = held.enter_context(code_at(code)) if code is not None else None

@@ -1,21 +1,63 @@
-"""Who runs the code that is looked at: processes of their own, never the one that tells what came of it."""
+"""Who runs the code that is looked at: processes of their own, so that code that ends its process does not end the answer with it.
+
+Only code that this process has loaded already, as the shell has, runs here: no other process could find it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+from collections.abc import Collection, Generator, Iterable, Iterator
+from typing import Any, Protocol
 
 import attrs
 import msgspec
 
-from ..agents.app import no_agent
+from ..agents.app import App, no_agent
+from ..eventlog.log import EventLog
+from .aggregates import categories
 from .allowing import Allowance
 from .child import Order
-from .preflight import StreamOutlook
-from .projected import ProjectionReplay
+from .preflight import StreamOutlook, preflight_all
+from .projected import ProjectionReplay, replay_projections
+from .replays import replay_all, replayable, runs
 from .revisions import Code
 from .sharing import Child, Died, shared_out
 from .verdicts import StreamReplay, Verdict
+
+
+class Looking(Protocol):
+    """What the commands ask for. ``only_runs``: streams that no agent's code wrote are passed over."""
+
+    def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamReplay, None, None]: ...
+    def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamOutlook, None, None]: ...
+    def projections(self) -> Iterator[ProjectionReplay]: ...
+
+
+@attrs.frozen
+class Here:
+    """In this process, with an app that is loaded already."""
+
+    log: EventLog
+    app: App
+    allowances: tuple[Allowance, ...] = ()
+
+    def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamReplay, None, None]:
+        """Verdicts, in the order of ``streams``. Raises ``DefinitionError`` for a category of no agent and no aggregate."""
+        _check(category, categories(self.app))
+        yield from replay_all(self.log, self.app, replayable(self.log, self.app, streams) if only_runs else streams, allowances=self.allowances)
+
+    def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamOutlook, None, None]:
+        """Outlooks, in the order of ``streams``. Raises ``DefinitionError`` for a category of no agent."""
+        _check(category, self.app.agents)
+        yield from preflight_all(self.log, self.app, runs(self.log, self.app, streams) if only_runs else streams)
+
+    def projections(self) -> Iterator[ProjectionReplay]:
+        """The app's projections against the log's views."""
+        return replay_projections(self.log, self.app)
+
+
+def _check(category: str | None, known: Collection[str]) -> None:
+    if category is not None and known and category not in known:
+        raise no_agent(category, known)
 
 
 @attrs.define(eq=False)
@@ -58,7 +100,7 @@ class Elsewhere:
 
     def replayed(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamReplay, None, None]:
         """Verdicts, in the order of ``streams``. One that died is a verdict on its stream. Raises ``DefinitionError`` for a category of no agent."""
-        self._check(category)
+        _check(category, self._agents)
         for stream, found in self._asked(streams, only_runs):
             if isinstance(found, Died):
                 yield StreamReplay(stream, Verdict.CANNOT, reason=found.reason)
@@ -67,7 +109,7 @@ class Elsewhere:
 
     def outlooks(self, streams: Iterable[str], *, only_runs: bool, category: str | None) -> Generator[StreamOutlook, None, None]:
         """Outlooks, in the order of ``streams``. Raises ``DefinitionError`` for a category of no agent."""
-        self._check(category)
+        _check(category, self._agents)
         for stream, found in self._asked(streams, only_runs):
             if isinstance(found, Died):
                 yield StreamOutlook(stream, reason=found.reason)
@@ -91,7 +133,3 @@ class Elsewhere:
             ready.close()
             ready = None
         return shared_out(self.order, streams, self.children, ready)
-
-    def _check(self, category: str | None) -> None:
-        if category is not None and self._agents and category not in self._agents:
-            raise no_agent(category, self._agents)

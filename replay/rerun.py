@@ -80,10 +80,8 @@ def rerun_turn(
     """
     ctx: ActivationContext[Any] = ActivationContext(definitions, run, activation, state, stream, now, seen)
     ctx.guards, ctx.version = guards, code or ctx.version
-    start = ctx.position()
     thrown: Request | None = None
-    staged_before = 0
-    core = run_turn(ctx)
+    start, staged_before, core = ctx.position(), 0, run_turn(ctx)
     miss: Request | None = None
     raised: Exception | None = None
     events: tuple[object, ...] = ()
@@ -146,7 +144,7 @@ class _Whole:
 def _given(core: Generator[Request, Any, TurnEnd], request: NeedStream, log: EventLog) -> Request:
     """The next request after a load was answered from the log, or failed as it did when it was live."""
     try:
-        loaded = request.read(_Whole(log), request.version, 0)  # type: ignore[arg-type]  # the log, but for holes
+        loaded = request.read(_Whole(log), request.version, 0)
     except BrokenHistory:
         raise
     except (LogError, AgentError) as problem:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from intentlog.agents import App
 from intentlog.eventlog.opening import open_log
 from intentlog.replay import Kind, StateCheck, Verdict, replay_all, state_at
 from intentlog.replay.aggregates import snapshot_of
@@ -50,10 +52,11 @@ def paid(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def loaded(text: str) -> object:
-    scope: dict[str, object] = {"__name__": "wallet_here"}
+def loaded(text: str) -> App:
+    scope: dict[str, Any] = {"__name__": "wallet_here"}
     exec(text, scope)
-    return scope["app"]
+    made: App = scope["app"]
+    return made
 
 
 @pytest.mark.parametrize(
@@ -77,17 +80,15 @@ def test_a_changed_applier_or_default_of_an_aggregate_is_caught_with_against(pai
 def test_what_a_worker_or_a_bundle_kept_of_an_aggregate_is_compared_field_by_field(paid):
     log, app = open_log(f"sqlite:///{paid}/eventlog.db"), loaded(WALLET)
     rows = [row for chunk in log.rows(STREAM) for row in chunk]
-    log.snapshots.save(STREAM, snapshot_of(app, STREAM, rows[:1]))
+    kept = snapshot_of(app, STREAM, rows[:1])
+    assert kept is not None
+    log.snapshots.save(STREAM, kept)
     same = next(replay_all(log, app, [STREAM]))
     assert (Verdict.SAME, StateCheck.COMPARED, 2, 0) == (same.verdict, same.state, same.events, same.turns)
     other = next(replay_all(log, loaded(WALLET.replace("self.cents + paid", "7 + paid")), [STREAM]))
-    assert (Verdict.DIVERGED, Kind.STATE, 0, "300", "307") == (
-        other.verdict,
-        other.divergence.kind,
-        other.divergence.version,
-        other.divergence.recorded,
-        other.divergence.decided,
-    )
+    found = other.divergence
+    assert found is not None
+    assert (Verdict.DIVERGED, Kind.STATE, 0, "300", "307") == (other.verdict, found.kind, found.version, found.recorded, found.decided)
     log.close()
     assert 0 == eventlog(paid, "bundle", STREAM, "-o", "week.bundle", *APP, apart=True)[0]
     (paid / "wallet.py").write_text(WALLET.replace('"EUR"', '"USD"'))

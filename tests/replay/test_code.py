@@ -280,10 +280,10 @@ def test_code_that_ends_its_process_is_never_taken_for_a_success(tmp_path, monke
             assert "pages-a" in out
             assert "pages-b" in out
     if how == "applier" and "execv" not in ends:
-        for words in (("state", "pages-a"), ("bisect", "pages-a", "st.text == 'x'")):
-            code, out, err = eventlog(tmp_path, *words, "--app", "pages:app", apart=True)
-            assert (3, "") == (code, out), words
-            assert "ended the process" in err, words
+        for asked in (("state", "pages-a"), ("bisect", "pages-a", "st.text == 'x'")):
+            code, out, err = eventlog(tmp_path, *asked, "--app", "pages:app", apart=True)
+            assert (3, "") == (code, out), asked
+            assert "ended the process" in err, asked
 
 
 def test_an_app_that_has_no_such_agent_or_cannot_be_loaded_is_told_by_the_command_that_asked(made):
