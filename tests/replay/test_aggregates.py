@@ -47,7 +47,8 @@ APP = ("--app", "wallet:app")
 @pytest.fixture
 def paid(tmp_path: Path) -> Path:
     (tmp_path / "wallet.py").write_text(WALLET)
-    for command in (("init",), ("send", "tills", "a", "300"), ("send", "tills", "b", "100"), ("run", "wallet:app", "--until-idle")):
+    run = ("run", "wallet:app", "--until-idle")
+    for command in (("init",), ("send", "tills", "a", "300"), run, ("send", "tills", "b", "100"), run):  # one after the other
         assert 0 == eventlog(tmp_path, *command, apart=True)[0], command
     return tmp_path
 
