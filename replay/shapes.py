@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from .errors import BadExpression, NoSuchPath
-from .paths import ABSENT, Path, field_names, look, path_text, what_there_is
+from .errors import BadExpression
 
 
 @attrs.frozen
@@ -86,20 +85,3 @@ class Shapes:
             base = ast.unparse(node.value)
             meant = f" Did you mean {base}.{close[0]}?" if close else ""
             raise BadExpression(f"{ast.unparse(node)}: {base} has no {key!r}.{meant} It has: {', '.join(shape.fields)}")
-
-
-def check_path(tree: Any, path: Path) -> None:
-    """Raises ``NoSuchPath`` for a path under which nothing can ever stand in a state like ``tree``; names the nearest."""
-    shape: Shape | None = RUN if path[0] == "run" else None
-    for place, key in enumerate(path[1:], 1):
-        if shape is None:
-            break
-        if shape.fields and key not in shape.fields:
-            close = get_close_matches(str(key), shape.fields, n=1)
-            meant = f" Did you mean {path_text((*path[:place], close[0]))}?" if close else ""
-            raise NoSuchPath(f"nothing ever stands at {path_text(path)}.{meant} There is: {', '.join(shape.fields)}")
-        shape = shape.each or shape.fields.get(key)
-    for place in range(1, len(path)):
-        value = look(tree, path[:place])
-        if value is not ABSENT and attrs.has(type(value)) and path[place] not in field_names(type(value)):
-            raise NoSuchPath(what_there_is(tree, path))
