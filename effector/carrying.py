@@ -25,6 +25,7 @@ from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
 from . import phases
 from .keeping import APPENDS, pause
+from .leases import Guard, Leases, NotBegun
 from .limits import Limits, Place
 from .measures import Counts
 from .outbox import Pending
@@ -57,13 +58,14 @@ class Carrying:
         committer: Committer,
         counts: Counts,
         limits: Limits,
+        leases: Leases[Claim],
         boundary: Callable[[str, str], None],
         on_error: Callable[[str, BaseException], None],
         watching: Watching,
         is_ours: Callable[[Claim], Awaitable[bool]],
         verifier: Verifier | None = None,
     ) -> None:
-        self._verifier, self._is_ours = verifier, is_ours
+        self._verifier, self._is_ours, self._leases = verifier, is_ours, leases
         self._codec, self._tools, self._clock, self._owner, self._committer = codec, tools, clock, owner, committer
         self._counts, self._limits, self._boundary, self._on_error, self._watching = counts, limits, boundary, on_error, watching
         #: Calls of users' code under way: whose, and when its time is up.
@@ -115,16 +117,30 @@ class Carrying:
         return outcome
 
     async def _call(self, claim: Claim, pending: Pending, tool: Tool, call: Coroutine[Any, Any, T]) -> T:
-        """``call``, a user's code, under the eyes of who watches the lanes.
+        """``call``, a user's code, under the eyes of who watches the lanes; begun only while the lease stands (see ``leases``).
 
         In a task of its own: a GeneratorExit that comes out of something awaited closes whatever waits in the same task, and
-        would end the lane without an outcome. A cancellation of the lane is one of the call.
+        would end the lane without an outcome. A cancellation of the lane is one of the call. Raises ``LeaseLost``, which is
+        counted, when it was not begun; the lane is over then, and nothing is said of the attempt.
         """
-        self.calls[claim] = (pending, asyncio.get_running_loop().time() + tool.timeout.total_seconds())
+        loop, seconds = asyncio.get_running_loop(), tool.timeout.total_seconds()
+        guard = Guard(lambda: self._leases.stands(claim))
+
+        def under_way() -> None:
+            self.calls[claim] = (pending, loop.time() + seconds)
+
+        under_way()
+        result: T | None = None
         try:
-            return await asyncio.ensure_future(call)
+            result = await asyncio.ensure_future(guard.before(call, lambda: self._is_ours(claim), under_way))
+        except NotBegun:
+            pass
         finally:
             self.calls.pop(claim, None)
+        if guard.refused:
+            self.lose(claim, pending)
+            raise LeaseLost(f"{claim.name}: the lease may be over, so {tool.name} was not called.")
+        return result  # type: ignore[return-value]
 
     async def _attempt(self, claim: Claim, pending: Pending) -> None:
         attempt = pending.attempts + 1

@@ -26,6 +26,7 @@ from .choosing import Choosing
 from .following import Following
 from .keeping import APPENDS, PARTS, Keep, patiently, pause, side_by_side, within
 from .lanes import Lanes
+from .leases import Leases
 from .limits import MOST_OVERDUE, THREADS, Limits, Place
 from .measures import Counts, EffectorSettings
 from .outbox import Outbox, Pending
@@ -62,6 +63,7 @@ class Effector:
         self._codec, self._log, self._owner, self._committer = codec, log, owner, committer
         self._boundary, self._on_error, self._watching = boundary, on_error, watching or Watching()
         self._limits = Limits()
+        self._leases: Leases[Claim] = Leases(self.settings.lease)
         self._choosing = Choosing(tools, log.clock, self._limits, codec, hold_unknown=self.settings.hold_unknown, verifier=verifier)
         self._carrying = Carrying(
             codec,
@@ -71,6 +73,7 @@ class Effector:
             committer=committer,
             counts=self.counts,
             limits=self._limits,
+            leases=self._leases,
             boundary=boundary,
             on_error=on_error,
             watching=self._watching,
@@ -80,7 +83,7 @@ class Effector:
         # Apps may share a log; each carries out its own agents' intents, and remembers how far it came with those.
         self._categories = tuple(sorted(set(categories)))
         self._following = Following(codec, log, self._categories, ":".join((CHECKPOINT, *self._categories)))
-        self._lanes = Lanes(log, self.settings.lease, self._choosing, self._carrying, self._watching)
+        self._lanes = Lanes(log, self.settings.lease, self._leases, self._choosing, self._carrying, self._watching)
         #: Keys that wait, by what keeps them, as of about a second ago.
         self.waiting: Mapping[str, int] = {}
         self._busy_until: dict[str, int] = {}
@@ -179,7 +182,7 @@ class Effector:
 
     async def _begin(self, outbox: Outbox) -> bool:
         """Claim keys that have intents, look again at what their last owners did, and start their lanes."""
-        now = self._log.clock()
+        asked, now = self._leases.now(), self._log.clock()
         running, held = self._lanes.running, self._lanes.fresh
         ready = (each for each in outbox.in_line() if each not in running and each not in held and self._busy_until.get(each, 0) <= now)
         wanted, met_busy = self._choosing.chosen(outbox, ready, self.settings.concurrency - len(running)), False
@@ -190,7 +193,9 @@ class Effector:
             except BaseException:
                 self._choosing.give_back(wanted)
                 raise
-            self._lanes.fresh |= {stream: Claim(EFFECTS, stream, token, None) for stream, token in tokens.items()}
+            taken = {stream: Claim(EFFECTS, stream, token, None) for stream, token in tokens.items()}
+            self._leases.taken(taken.values(), asked)
+            self._lanes.fresh |= taken
             for stream in wanted:
                 if stream in tokens:
                     self._busy.pop(stream, None)
@@ -284,6 +289,7 @@ class Effector:
             self._watching.failed(APPENDS, problem)
             return
         for claim in claims:
+            self._leases.over(claim)
             self._watching.handed_back(claim.name)
 
     def _left(self, claim: Claim, task: asyncio.Task[None]) -> None:
@@ -293,6 +299,7 @@ class Effector:
             del self._lanes.running[claim.name]
             self._choosing.give_back([claim.name])  # of a lane that was cancelled before it began
         self._carrying.over(claim)
+        self._leases.over(claim)
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._on_error(f"carrying out intents of {claim.name}", problem)
         self._wakeup.set()
@@ -313,11 +320,15 @@ class Effector:
             await within(1.0, self._looked)
 
     async def _is_ours(self, claim: Claim) -> bool:
-        """Whether nobody took the key over; while the store cannot be asked, the next renewal will tell."""
+        """Whether nobody took the key over, in which case its lease is renewed; while the store cannot be asked, the next renewal will tell."""
+        asked = self._leases.now()
         try:
-            return not await beat(self._log, [claim], self.settings.lease)
-        except LogUnavailable:
+            lost = await beat(self._log, [claim], self.settings.lease)
+        except LogError:
             return True
+        if not lost:
+            self._leases.renewed([claim], asked)
+        return not lost
 
     async def _finish(self, tail: asyncio.Future[None]) -> None:
         """Hand back what was not begun; let the tools that are running end. What is not over within the grace is left to its lease (S-6.7)."""

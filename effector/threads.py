@@ -11,9 +11,12 @@ import contextvars
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 _NAME: Final = "intentlog-tool"
+BEFORE: Final[ContextVar[Callable[[], None]]] = ContextVar("before")
+"""Called in the thread of a function, as the last thing before the function; what it raises is raised in the function's place."""
 _overdue: Final[Counter[str]] = Counter()
 _lock: Final = threading.Lock()
 
@@ -25,6 +28,7 @@ async def in_own_thread(call: Callable[[], Any], name: str = "") -> Any:
     # What was raised is told as a value: a future that raised GeneratorExit would close every coroutine that waits for it.
     future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
+    before = BEFORE.get(_nothing)
 
     def tell(value: Any, problem: BaseException | None) -> None:
         if not future.done():  # else the caller's patience was over before
@@ -35,6 +39,7 @@ async def in_own_thread(call: Callable[[], Any], name: str = "") -> Any:
         value: Any = None
         problem: BaseException | None = None
         try:
+            before()
             value = context.run(call)
         except StopIteration as raised:
             problem = RuntimeError(f"the function raised StopIteration: {raised}")
@@ -62,6 +67,10 @@ async def in_own_thread(call: Callable[[], Any], name: str = "") -> Any:
     if problem is not None:
         raise problem
     return value
+
+
+def _nothing() -> None:
+    """Stands before a function that nothing stands before."""
 
 
 def overdue(name: str) -> int:

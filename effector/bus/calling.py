@@ -7,12 +7,13 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 from ...agents.tools import Tool
+from ..leases import Guard, NotBegun
+from ..renewing import DEAF
 from .holding import Held
 from .means import Means
 
 T = TypeVar("T")
-_DEAF: Final = 5.0
-"""Seconds past its timeout after which a tool counts as deaf to its cancellation."""
+_DEAF: Final = DEAF
 _OVERSLEPT: Final = 2.0
 """Seconds late from which on it is this process that stood still."""
 
@@ -34,12 +35,22 @@ class Calling:
         self.deaf: set[asyncio.Future[Any]] = set()
 
     async def call(self, held: Held, tool: Tool, coroutine: Coroutine[Any, Any, T]) -> T:
-        """``coroutine``, a user's code, for as long as it may take and the claim is ours."""
-        call = held.call = asyncio.ensure_future(coroutine)
+        """``coroutine``, a user's code, for as long as it may take and the claim is ours; begun only while its lease stands (see ``leases``).
+
+        Raises ``Lost`` when it was not begun, or is somebody else's, and ``Deaf``.
+        """
+        holding, loop, seconds = self._means.holding, asyncio.get_running_loop(), tool.timeout.total_seconds()
+        guard = Guard(lambda: holding.leases.stands(held))
+
+        def under_way() -> None:
+            held.deadline = loop.time() + seconds
+
+        under_way()
+        call = held.call = asyncio.ensure_future(guard.before(coroutine, lambda: holding.renew_now(held), under_way))
         try:
-            until = asyncio.get_running_loop().time() + tool.timeout.total_seconds() + _DEAF
-            done, _ = await asyncio.wait({call}, timeout=tool.timeout.total_seconds() + _DEAF)
-            if not done and asyncio.get_running_loop().time() > until + _OVERSLEPT:  # this process stood still: the tool has not heard of its timeout yet
+            until = loop.time() + seconds + _DEAF
+            done, _ = await asyncio.wait({call}, timeout=seconds + _DEAF)
+            if not done and loop.time() > until + _OVERSLEPT:  # this process stood still: the tool has not heard of its timeout yet
                 done, _ = await asyncio.wait({call}, timeout=_DEAF)
         except asyncio.CancelledError:
             self._leave_behind(call)
@@ -56,8 +67,17 @@ class Calling:
             self._means.watching.hindered(held.pending, doing, problem)
             self._means.on_error(doing, problem)
             raise Deaf
-        result: T = call.result()
+        try:
+            result: T = call.result()
+        except NotBegun:
+            raise self._lost(held) from None
+        if guard.refused:
+            raise self._lost(held)
         return result
+
+    def _lost(self, held: Held) -> Lost:
+        self._means.holding.lose(held)
+        return Lost(f"{held.pending.stream}: the lease may be over, so nothing was called")
 
     def _leave_behind(self, call: asyncio.Future[Any]) -> None:
         if not call.done():

@@ -87,6 +87,7 @@ class Executing:
     async def _claim(self, entry: Entry, pending: Pending, tool: Tool | None, place: Place, leaving: Callable[[], bool], now: int) -> bool:
         """One owner at a time (S-6.6). A crash behind it leaves a lease that runs out, and no attempt: whoever comes next begins afresh."""
         m = self._means
+        asked = m.holding.leases.now()
         found = await self._claimed(pending.intent.intent_id)
         if isinstance(found, Busy):
             m.counts.busy += 1
@@ -95,7 +96,7 @@ class Executing:
             return False
         if isinstance(found, Done):
             return await self._publishing.repeat(entry, pending, found)
-        held = m.holding.take(pending, found.token)
+        held = m.holding.take(pending, found.token, asked)
         m.boundary("claimed", pending.stream)
         free = True
         try:
