@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -217,6 +218,29 @@ def test_a_renewal_that_finds_the_claim_gone_ends_the_call(scene: Scene):
     begun = time.monotonic()
     asyncio.run(run())
     assert time.monotonic() - begun < 20
+
+
+def test_what_is_about_to_be_called_when_its_lease_is_over_is_not_called_any_more(scene: Scene):
+    """The loop is held up between attempt and call, and somebody else has the claim meanwhile."""
+    robbed: list[str] = []
+    name = scene.stage(name="x")
+
+    def rob(boundary: str) -> None:
+        if boundary == "attempt.recorded" and not robbed:
+            robbed.append(boundary)
+            ahead = system_clock() + SECOND
+            scene.store.claim(name, "next", now=ahead, until=ahead + 1)
+            time.sleep(0.6)
+
+    scene.boundaries = SimpleNamespace(append=rob)  # type: ignore[assignment]
+
+    async def run() -> None:
+        async with scene.serving(scene.effector(lease=0.5)) as effector:
+            await until(scene.done)
+            assert (1, 1) == (effector.counts.attempts, effector.counts.stale)
+
+    asyncio.run(run())
+    assert ([], {name: "UNKNOWN"}) == (scene.begun, scene.statuses())
 
 
 SKEWS = {"5 min ahead": (5 * MINUTE, "OK"), "5 min behind": (-5 * MINUTE, "OK"), "further ahead than the lease": (11 * MINUTE, "UNKNOWN")}
