@@ -9,7 +9,7 @@ import asyncio
 import enum
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..agents.committer import Committer
 from ..agents.intents import REJECTED
@@ -17,9 +17,9 @@ from ..agents.queues import TURNS
 from ..agents.signing import Verifier
 from ..agents.tools import Tool, ToolSet
 from ..agents.vouching import signed_outcome
-from ..eventlog.clock import Clock
+from ..eventlog.clock import Clock, Micros
 from ..eventlog.codec import Codec
-from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable
+from ..eventlog.errors import EventIdConflict, LeaseLost, LogError, LogUnavailable, StoreSchemaError
 from ..eventlog.events import NewEvent
 from ..eventlog.log import AppendRequest, Claim, Fence, StreamAppend, Wake
 from ..eventlog.versions import ANY
@@ -32,6 +32,8 @@ from .outbox import Pending
 from .watching import Watching
 
 T = TypeVar("T")
+_MAY_HEAL: Final = (LogUnavailable, StoreSchemaError)
+"""What the store says while it cannot take something and may later: it comes back, or somebody gives back a right, a table, some room."""
 
 
 class End(enum.Enum):
@@ -109,6 +111,9 @@ class Carrying:
 
     async def _try(self, claim: Claim, pending: Pending, tool: Tool, bound: dict[str, Any], place: Place) -> phases.Outcome:
         await self._attempt(claim, pending)
+        late = phases.refuse_expired(pending, tool, self._clock())  # recording may have had to wait for the store (S-6.3)
+        if late is not None:
+            return late
         self._limits.calling(place)
         begun = time.monotonic()
         outcome = await self._call(claim, pending, tool, phases.execute(pending, tool, bound, self._codec))
@@ -145,7 +150,7 @@ class Carrying:
     async def _attempt(self, claim: Claim, pending: Pending) -> None:
         attempt = pending.attempts + 1
         event = phases.attempted_event(self._codec, pending, self._owner, claim.token)
-        await self._append(claim, pending, event, ())
+        await self._append(claim, pending, event, (), until=pending.intent.expires_at)
         pending.attempts = pending.own_attempt = attempt  # the tail may have told of it meanwhile
         self._counts.attempts += 1
         self._watching.attempted(pending)
@@ -183,9 +188,19 @@ class Carrying:
         return True
 
     async def _append(
-        self, claim: Claim, pending: Pending, event: NewEvent, wakes: tuple[Wake, ...], *, hand_back: bool = False, beside: tuple[NewEvent, ...] = ()
+        self,
+        claim: Claim,
+        pending: Pending,
+        event: NewEvent,
+        wakes: tuple[Wake, ...],
+        *,
+        hand_back: bool = False,
+        beside: tuple[NewEvent, ...] = (),
+        until: Micros | None = None,
     ) -> None:
-        """Durable when it returns. For as long as the store is down it tries again: an outcome that is known is not thrown away."""
+        """Durable when it returns. For as long as the store cannot take it, and before ``until``, it is offered again: an outcome
+        that is known is not thrown away, whether the store is down or a right, a table or room is missing.
+        """
         request = AppendRequest((StreamAppend(claim.name, (event, *beside), ANY, wakes),), (Fence(claim.queue, claim.name, claim.token, hand_back),))
         failures = 0
         self.appending += 1
@@ -196,7 +211,9 @@ class Carrying:
                 try:
                     outcome = await self._committer.commit(request)
                     break
-                except LogUnavailable as problem:
+                except _MAY_HEAL as problem:
+                    if until is not None and self._clock() >= until:
+                        raise
                     self.trouble(pending, f"recording {event.type} on {claim.name}", problem)
                     self._watching.failed(APPENDS, problem)
                     failures += 1

@@ -32,6 +32,7 @@ from .grounds import QUIET, Engine, Ground, Making
 from .health import HealthServer
 from .logs import LogLines, fault, logger
 from .on_log import OnLog
+from .rights import refuse_without_rights
 from .settings import Settings, SettingsRefused, named
 from .side_parts import SideParts
 from .supervision import LOOP, Supervisor, Watchdog
@@ -76,7 +77,13 @@ def _opened(settings: Settings, buses: Mapping[str, MakeBus] | None, problems: l
         if settings.log_url.startswith("memory:"):
             return None
         try:
-            return OnLog(open_log(settings.log_url, create=False))
+            log = open_log(settings.log_url, create=False)
+            try:
+                refuse_without_rights(log, settings.log_url)
+            except BaseException:
+                log.close()
+                raise
+            return OnLog(log)
         except InvalidUrl as problem:
             problems.append(f"{named('log')}: {problem}")
         except LogError:

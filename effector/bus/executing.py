@@ -182,6 +182,9 @@ class Executing:
         """Call the tool. A crash in here, or behind it, cannot be told from one before: UNKNOWN, or another call of an idempotent tool (S-6.5)."""
         m, pending = self._means, held.pending
         await self._attempt(held)
+        late = phases.refuse_expired(pending, tool, m.clock())  # recording may have had to wait for the store (S-6.3)
+        if late is not None:
+            return late
         m.limits.calling(place)
         begun = time.monotonic()
         outcome: Outcome = await self.calling.call(held, tool, phases.execute(pending, tool, bound, m.codec))

@@ -14,7 +14,7 @@ from ...agents.signing import KeyRing, Verifier
 from ...agents.tools import ToolSet
 from ...eventlog.clock import SECOND, Clock, Micros
 from ...eventlog.codec import Codec
-from ..dedup.errors import StoreUnavailable
+from ..dedup.errors import DedupSchemaError, StoreUnavailable, StoreUnfit
 from ..dedup.store import DedupStore
 from ..keeping import pause
 from ..limits import Limits
@@ -26,6 +26,8 @@ from .window import Entry
 from .wire import MOST_BYTES
 
 T = TypeVar("T")
+_MAY_HEAL: Final = (StoreUnavailable, DedupSchemaError, StoreUnfit)
+"""What the store says while it cannot take something and may later: it comes back, or somebody gives back a right, a table, its settings."""
 _DAY: Final = 86_400 * SECOND
 
 
@@ -98,11 +100,11 @@ class Means:
         entry.wait(reason, moment if until is None else min(moment, max(until, now)), now)
 
     async def ask(self, call: Callable[[], T]) -> T:
-        """The store's answer. Raises ``StoreUnavailable``, which health has heard of."""
+        """The store's answer. Raises ``StoreUnavailable``, ``DedupSchemaError`` or ``StoreUnfit``, which health has heard of."""
         self.under_way[STORE] += 1
         try:
             answer = await in_thread(call)
-        except StoreUnavailable as problem:
+        except _MAY_HEAL as problem:
             self.on_error("asking the dedup store", problem)
             self.watching.failed(STORE, problem)
             raise
@@ -112,14 +114,18 @@ class Means:
         return answer
 
     async def insist(self, call: Callable[[], T]) -> T:
-        """The same, asked again for as long as the store cannot be reached: what is known now is not thrown away."""
+        """The same, asked again for as long as the store cannot take it: what is known now is not thrown away."""
         failures = 0
-        while True:
-            try:
-                return await self.ask(call)
-            except StoreUnavailable:
-                failures += 1
-            await asyncio.sleep(pause(failures))
+        self.under_way[STORE] += 1  # in between, too: somebody waits for it
+        try:
+            while True:
+                try:
+                    return await self.ask(call)
+                except _MAY_HEAL:
+                    failures += 1
+                await asyncio.sleep(pause(failures))
+        finally:
+            self.under_way[STORE] -= 1
 
 
 Take = Callable[[Entry, Callable[[], bool]], Awaitable[bool]]

@@ -16,6 +16,7 @@ from intentlog.effector.bus import BusUnavailable, MemoryBroker, wire
 from intentlog.effector.bus import calling as module
 from intentlog.effector.bus.engine import PARTS, PASSIVE
 from intentlog.effector.bus.memory import MemorySource
+from intentlog.effector.dedup import StoreUnfit
 from intentlog.effector.phases import Outcome
 from intentlog.effector.supervision import Supervisor
 from intentlog.effector.watching import Everyone
@@ -294,6 +295,34 @@ def test_a_lane_whose_taking_fails_goes_on_with_other_keys_and_tries_again(scene
     scene.stage("other", name="other")
     scene.serve()
     assert (["other", "bad"], [("lane 0", "RuntimeError")] * 2) == (scene.begun, scene.heard.failures)
+
+
+def test_an_outcome_that_is_known_is_kept_while_the_role_may_not_write_it(scene: Scene, monkeypatch):
+    """Of a tool that is not idempotent; the store's part fails all the while, and not only while it is asked."""
+    works, taken = scene.store.complete, threading.Event()
+
+    def complete(*args, **options):
+        if taken.is_set():
+            raise StoreUnfit("this role may not")
+        return works(*args, **options)
+
+    monkeypatch.setattr(scene.store, "complete", complete)
+    taken.set()
+    name = scene.stage(name="x")
+    supervisor = Supervisor(Quiet(), dict.fromkeys((*PARTS, *PASSIVE), 60.0))
+    scene.watching = Everyone([scene.watching, supervisor])
+
+    async def run() -> None:
+        async with scene.serving(scene.effector()):
+            await until(lambda: supervisor.report()["parts"]["store"]["state"] == "failing")
+            for _ in range(30):
+                await asyncio.sleep(0.05)
+                assert "failing" == supervisor.report()["parts"]["store"]["state"]
+            taken.clear()
+            await until(scene.done)
+
+    asyncio.run(run())
+    assert (["x"], {name: "OK"}) == (scene.begun, scene.statuses())
 
 
 def test_renewals_that_fail_show_in_health_and_a_call_goes_on(scene: Scene):
