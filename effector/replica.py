@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import attrs
 import click
@@ -33,6 +33,7 @@ from .health import HealthServer
 from .logs import LogLines, fault, logger
 from .on_log import OnLog
 from .rights import refuse_without_rights
+from .running import ENDED, EndedFromInside, run
 from .settings import Settings, SettingsRefused, named
 from .side_parts import SideParts
 from .supervision import LOOP, Supervisor, Watchdog
@@ -131,7 +132,9 @@ def serve(
     replica = Replica(settings, registry, ground, until_idle, boundary or (lambda name, stream: None))
     try:
         with replica.heeding_signals():
-            asyncio.run(replica.serve())
+            run(replica.serve())
+    except EndedFromInside:
+        replica.fall()
     finally:
         ground.close()
     return replica.exit_code
@@ -150,6 +153,8 @@ class Replica:
     signal: int = attrs.field(default=0, init=False)
     #: Streams that were left alone, when it was over.
     blocked: int = attrs.field(default=0, init=False)
+    #: Users' code ended it.
+    fell: bool = attrs.field(default=False, init=False)
     lines: Any = attrs.field(init=False)
     owner: str = attrs.field(init=False)
     _stop: Callable[[], None] | None = attrs.field(default=None, init=False)
@@ -157,6 +162,21 @@ class Replica:
     def __attrs_post_init__(self) -> None:
         self.owner = this_process(self.settings.owner)
         self.lines = logger(self.settings.log_level, replica=self.settings.owner or str(os.getpid()))
+
+    @property
+    def exit_code(self) -> int:
+        """What the process ends with; with ``until_idle``, 3 when streams were left alone for an event that cannot be read."""
+        if self.fell:
+            return COULD_NOT
+        if self.signal == signal.SIGINT:
+            return INTERRUPTED
+        return COULD_NOT if self.until_idle and self.blocked else OK
+
+    def fall(self) -> None:
+        """Users' code ended it; told once, whatever is cancelled beside."""
+        if not self.fell:
+            self.fell = True
+            self.lines.error("ended from inside", text=ENDED)
 
     async def serve(self) -> None:
         """Serve, and leave nothing running that would keep the process from ending."""
@@ -189,12 +209,18 @@ class Replica:
             stop()
         try:
             await engine.run(supervisor.keep)
+        except asyncio.CancelledError:  # nobody else cancels this task
+            self.fall()
         finally:
             supervisor.stop()
             watchdog.stop()
             health.stop()
             self.blocked = engine.report().get("blocked_streams", 0)
-            await self._end(beside, engine, pool, spans and spans[1])
+            try:
+                await self._end(beside, engine, pool, spans and spans[1])
+            except asyncio.CancelledError:  # again: there is nothing left to be orderly with
+                self.fall()
+                self._leave()
 
     def _engine(self, watching: Watching, log_lines: LogLines, metrics: Any) -> Engine:
         keys = KeyRing.read(self.settings.signing_keys) if self.settings.signing_keys else None
@@ -228,18 +254,15 @@ class Replica:
         deadline = loop.time() + _LAST
         while ending.is_alive() and loop.time() < deadline:  # noqa: ASYNC110 - threads end without a word
             await asyncio.sleep(0.01)
-        self.lines.info("stopped", signal=self.signal, clean=not deaf and not ending.is_alive())
+        self.lines.info("stopped", signal=self.signal, clean=not deaf and not ending.is_alive() and not self.fell)
         if deaf or ending.is_alive():
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(self.exit_code)
+            self._leave()
 
-    @property
-    def exit_code(self) -> int:
-        """What the process ends with; with ``until_idle``, 3 when streams were left alone for an event that cannot be read."""
-        if self.signal == signal.SIGINT:
-            return INTERRUPTED
-        return COULD_NOT if self.until_idle and self.blocked else OK
+    def _leave(self) -> NoReturn:
+        """End the process here and now, whatever still runs in it."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(self.exit_code)
 
     def _quiet(self) -> dict[str, float]:
         quiet = self.ground.quiet(self.settings) | {"health": 30.0, LOOP: 10.0}

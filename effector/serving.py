@@ -30,6 +30,7 @@ from .inputs import InputFile
 from .measures import EffectorSettings
 from .outage import Outage
 from .process import Process
+from .running import run
 from .showing import Shown, shown
 from .summary import Summary, print_summary
 
@@ -90,7 +91,7 @@ class Serving:
             process = self._process(app, log)
             began, first = time.monotonic(), self._seen(log.last_position)
             with shown(file, until_idle=self.until_idle) as self._view, self._watching(process), watching(log, self._held_back):
-                asyncio.run(self._serve(process, file))
+                run(self._serve(process, file))
             elapsed, asked = time.monotonic() - began, self._boundaries["model.answered"]
             summary = self._seen(lambda: Summary.of(log, first, process.owner, process.progress, file, asked, elapsed))
         for each in process.progress.refused[:_MOST_TOLD]:
