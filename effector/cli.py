@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..agents.options import keys_option
-from ..eventlog.console import app_argument, json_option, log_option
+from ..eventlog.console import COULD_NOT, OK, app_argument, json_option, log_option
+from .starting import ending_before_it_serves
 
 if TYPE_CHECKING:
     from .crash import Boundary
@@ -87,10 +88,11 @@ def run(**options: Any) -> int:
     \b
     eventlog run shop:app --until-idle
     """
-    from .serving import Serving
-
     _check_keys(options, verify="--verify-intents", verify_outcomes="--verify-outcomes")
-    return Serving(with_effector=True, create=True, **options).run()
+    with ending_before_it_serves(COULD_NOT if options["until_idle"] or options["path"] else OK):
+        from .serving import Serving
+
+        return Serving(with_effector=True, create=True, **options).run()
 
 
 @click.command()
@@ -103,10 +105,11 @@ def worker(**options: Any) -> int:
     \b
     eventlog worker shop:app --until-idle
     """
-    from .serving import Serving
-
     _check_keys(options, verify_outcomes="--verify-outcomes")
-    return Serving(with_effector=False, create=False, path=None, **options).run()
+    with ending_before_it_serves(COULD_NOT if options["until_idle"] else OK):
+        from .serving import Serving
+
+        return Serving(with_effector=False, create=False, path=None, **options).run()
 
 
 @click.command()

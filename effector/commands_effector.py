@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from ..eventlog.console import COULD_NOT, OK, exit_code_of, explain
 from .cli import crash_option
 from .settings import options
+from .starting import ending_before_it_serves
 
 if TYPE_CHECKING:
     from .crash import Boundary
@@ -26,6 +30,21 @@ def effector(crash: Boundary | None, until_idle: bool, **given: str | None) -> i
     \b
     eventlog effector --registry shop:app
     """
-    from .replica import serve
+    with ending_before_it_serves(OK):
+        try:
+            from .replica import serve
 
-    return serve(given, until_idle=until_idle, boundary=crash)
+            return serve(given, until_idle=until_idle, boundary=crash)
+        except Exception as problem:
+            if not _is_a_line(problem):
+                raise
+            from .logs import logger
+
+            logger(replica=given.get("owner") or str(os.getpid())).error("could not serve", error=type(problem).__name__, text=explain(problem))
+            return COULD_NOT
+
+
+def _is_a_line(problem: Exception) -> bool:
+    """Whether an error is told as the lines of the log are: it ends the command with 3, and nobody looks at a terminal."""
+    ended = isinstance(problem, click.exceptions.Exit | click.Abort | BrokenPipeError)
+    return not ended and exit_code_of(problem) == COULD_NOT and not os.environ.get("EVENTLOG_DEBUG") and not sys.stderr.isatty()

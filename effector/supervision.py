@@ -58,6 +58,8 @@ class Supervisor(Watching):
     def beat(self, part: str) -> None:
         kept = self.parts.get(part)
         if kept is not None:
+            if kept.stuck and part == LOOP:  # nobody has to begin it again
+                self._log.warning("loop goes on", part=part, stood_seconds=round(self._clock() - kept.last, 3))
             kept.last, kept.failing, kept.stuck = self._clock(), "", False
 
     def failed(self, part: str, problem: BaseException) -> None:
@@ -143,14 +145,14 @@ class Watchdog(threading.Thread):
             self.look()
 
     def look(self) -> None:
-        """Tell of every part that has just become stuck, and have it begun again."""
+        """Tell of every part that has just become stuck, and have it begun again; not the loop, which goes on when whatever holds it up ends."""
         for kept in self._supervisor.stuck():
             if kept.stuck:
                 continue
             kept.stuck = True
             where = {"where": _where(self._main)} if kept.name == LOOP else {}
             self._log.error("part stuck", part=kept.name, quiet_seconds=kept.quiet, **where)
-            if kept.running is not None:
+            if kept.running is not None and kept.name != LOOP:
                 self._loop.call_soon_threadsafe(kept.running.cancel)
 
     def stop(self) -> None:

@@ -64,7 +64,7 @@ def shop(local: World) -> World:
 def test_a_tool_that_ends_the_loop_ends_the_replica_with_a_word_and_what_was_under_way_is_unknown(shop: World, ending: str):
     under_way = shop.stage("a", "gated", name="x")
     first = shop.start(registry="shop:TOOLS")
-    eventually(lambda: shop.ledger())
+    eventually(shop.ledger)
     bad = shop.stage("b", ending, name="x")
     assert 3 == first.process.wait(30)
     assert len(first.errors.read_text().splitlines()) == len(first.lines())  # nothing but lines of JSON: no traceback

@@ -26,6 +26,18 @@ from intentlog.effector.replica import serve
 sys.exit(serve({"registry": "tools:TOOLS", "log": sys.argv[1]}, until_idle=True))
 """
 
+HEAVY = """
+import time
+from intentlog.agents.tools import ToolSet, tool
+
+@tool(side_effect=True)
+async def heavy(name: str) -> str:
+    time.sleep(12)
+    return name
+
+TOOLS = ToolSet([heavy])
+"""
+
 
 def test_a_replica_at_work_is_live_and_ready_and_counts_what_it_does(world: World):
     replica = world.start()
@@ -66,13 +78,27 @@ def test_a_tool_that_holds_up_the_event_loop_is_seen_from_outside_of_it(local: W
     assert any(place.startswith("stone:") for place in line["where"])
 
 
+def test_a_loop_that_goes_on_by_itself_is_not_called_restarted(local: World):
+    (local.folder / "heavy.py").write_text(HEAVY)
+    local.stage("k", "heavy", name="x")
+    replica = local.start(registry="heavy:TOOLS")
+    (line,) = eventually(lambda: replica.lines("loop goes on"))
+    assert line["stood_seconds"] > 10
+    assert [] == replica.lines("part restarted")
+    eventually(lambda: replica.get("/readyz")[0] == 200)
+    assert 0 == replica.health()["parts"]["loop"]["restarts"]
+
+
 def test_a_port_that_is_taken_is_told_and_nothing_runs(local: World):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         replica = local.start("--health-port", str(taken.getsockname()[1]))
         assert 3 == replica.process.wait(30)
-    assert "Give another --health-port" in replica.errors.read_text()
+    (line,) = replica.lines()
+    assert ("could not serve", "error") == (line["event"], line["level"])
+    assert "Give another --health-port" in line["text"]
+    assert 1 == len(replica.errors.read_text().splitlines())
 
 
 def test_a_port_that_is_given_is_the_one_that_answers(local: World):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 
 import pytest
 
-from tests.effector.service.replicas import World, eventually
+from tests.effector.service.replicas import PROGRAM, World, eventually
 
 pytestmark = pytest.mark.alone
 
@@ -52,6 +53,26 @@ def test_an_idle_replica_ends_quickly(local: World, number: int, code: int):
     (line,) = replica.lines("signal")
     assert ({"replica", "signal", "text", "event", "level", "timestamp"}, "r0", "info") == (set(line), line["replica"], line["level"])
     assert all(set(each) >= {"event", "level", "timestamp", "replica"} for each in replica.lines())
+
+
+def test_a_replica_that_is_told_to_end_before_it_serves_ends_well(local: World):
+    """Its tools take long to load."""
+    (local.folder / "slow.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(30)\n")
+    replica = local.start(registry="slow:TOOLS")
+    eventually((local.folder / "loading").exists)
+    replica.send(signal.SIGTERM)
+    assert 0 == replica.process.wait(10)
+    assert [] == replica.lines()
+
+
+@pytest.mark.parametrize("words, code", [(["run"], 0), (["worker"], 0), (["run", "--until-idle"], 3)])
+def test_so_does_whatever_else_serves_unless_it_had_a_work_to_finish(local: World, words: list[str], code: int):
+    (local.folder / "slow.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(30)\n")
+    command = [*PROGRAM[:-1], *words, "slow:app", "--log", local.url]
+    with subprocess.Popen(command, cwd=local.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        eventually((local.folder / "loading").exists)
+        process.send_signal(signal.SIGTERM)
+        assert code == process.wait(10)
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
