@@ -8,7 +8,6 @@ import click
 
 from ..agents.options import keys_option
 from ..eventlog.console import COULD_NOT, OK, app_argument, json_option, log_option
-from .starting import ending_before_it_serves
 
 if TYPE_CHECKING:
     from .crash import Boundary
@@ -89,6 +88,8 @@ def run(**options: Any) -> int:
     eventlog run shop:app --until-idle
     """
     _check_keys(options, verify="--verify-intents", verify_outcomes="--verify-outcomes")
+    from .starting import ending_before_it_serves
+
     with ending_before_it_serves(COULD_NOT if options["until_idle"] or options["path"] else OK):
         from .serving import Serving
 
@@ -106,6 +107,8 @@ def worker(**options: Any) -> int:
     eventlog worker shop:app --until-idle
     """
     _check_keys(options, verify_outcomes="--verify-outcomes")
+    from .starting import ending_before_it_serves
+
     with ending_before_it_serves(COULD_NOT if options["until_idle"] else OK):
         from .serving import Serving
 

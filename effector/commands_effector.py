@@ -11,7 +11,6 @@ import click
 from ..eventlog.console import COULD_NOT, OK, exit_code_of, explain
 from .cli import crash_option
 from .settings import options
-from .starting import ending_before_it_serves
 
 if TYPE_CHECKING:
     from .crash import Boundary
@@ -30,6 +29,8 @@ def effector(crash: Boundary | None, until_idle: bool, **given: str | None) -> i
     \b
     eventlog effector --registry shop:app
     """
+    from .starting import ending_before_it_serves
+
     with ending_before_it_serves(OK):
         try:
             from .replica import serve

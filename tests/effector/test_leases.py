@@ -63,7 +63,8 @@ CALLS: dict[str, Callable[[list[str]], Any]] = {
 @pytest.mark.parametrize("renewal, called", [(True, ["x"]), (False, [])])
 def test_what_no_longer_stands_is_asked_for_once_more_and_then_nothing_is_called(case: str, renewal: bool, called: list[str]):
     async def run() -> None:
-        standing, seen, asked = [False], [], []
+        seen: list[str] = []
+        standing, asked = [False], []
         guard = Guard(lambda: standing[0])
 
         async def renew() -> None:
@@ -83,7 +84,8 @@ def test_a_function_whose_thread_gets_its_turn_late_is_not_called():
     """The loop found that it stands; it is the thread that calls."""
 
     async def run() -> None:
-        answers, called = iter([True, True, False]), []
+        called: list[str] = []
+        answers = iter([True, True, False])
         guard = Guard(lambda: next(answers))
 
         async def renew() -> None:

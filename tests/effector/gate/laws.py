@@ -88,7 +88,8 @@ def never_run_again(run: Run) -> Iterator[str]:
         if outcome.status == "UNKNOWN":
             if each.tool == "transfer" and did and begun[-1].life not in run.overtaken:
                 yield f"{_name(each)} took effect, could have been asked for, and is UNKNOWN"
-            if begun and begun[-1].life not in run.gone:
+            # Of the last attempt: one before it may have ended on record, by a life that goes on.
+            if begun and begun[-1].attempt == outcome.attempts and begun[-1].life not in run.gone:
                 yield f"{_name(each)} is UNKNOWN, and {begun[-1].life}, which called it, was not killed"
 
 
