@@ -98,7 +98,8 @@ class Carrying:
                 outcome = fit
             else:
                 found, bound = fit
-                outcome = await self._call(claim, pending, found, phases.recover(pending, found, bound, self._codec))
+                if pending.attempts:
+                    outcome = await self._call(claim, pending, found, phases.recover(pending, found, bound, self._codec))
                 if outcome is None:
                     outcome = await self._try(claim, pending, found, bound, place)
                     again = phases.next_attempt(pending, found, outcome, self._clock())
