@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..eventlog.console import CouldNot
 from ..eventlog.log import EventLog
+
+_READ: Final = ("streams", "events", "blobs", "schedule", "checkpoints")
+"""Tables that it reads."""
 
 
 def refuse_without_rights(log: EventLog, url: str) -> None:
@@ -33,7 +38,8 @@ def _lacking(url: str) -> tuple[dict[str, list[str]], str]:
     from ..eventlog.postgres.pooling import connect
 
     address = parse_address(url)
-    needed = [(table, right) for table, rights in WRITES["effector"].items() for right in rights.split(", ")]
+    needed = [(table, "SELECT") for table in _READ]
+    needed += [(table, right) for table, rights in WRITES["effector"].items() for right in rights.split(", ")]
     lacking: dict[str, list[str]] = {}
     try:
         with connect(address, read_only=True) as connection:
