@@ -38,7 +38,7 @@ from ..eventlog.codec import Codec
 from ..eventlog.errors import LogError
 from ..eventlog.events import NewEvent
 from .outbox import Pending
-from .threads import in_own_thread
+from .threads import ask_before, in_own_thread
 
 MOST_ATTEMPTS: Final = 10
 """Attempts at an idempotent tool whose end was never seen; after that it is the tool that kills its effector."""
@@ -207,6 +207,7 @@ def _recordable(value: Any, tool: Tool, codec: Codec) -> Any:
 async def _called(tool: Tool, fn: Any, first: Any, arguments: dict[str, Any]) -> Any:
     leading = () if first is None else (first,)
     if inspect.iscoroutinefunction(fn):
+        ask_before()
         return await fn(*leading, **arguments)
     result = await in_own_thread(functools.partial(fn, *leading, **arguments), tool.name)
     return await result if isinstance(result, Awaitable) else result

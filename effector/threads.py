@@ -73,6 +73,11 @@ def _nothing() -> None:
     """Stands before a function that nothing stands before."""
 
 
+def ask_before() -> None:
+    """The same for a function that is called here; what stands before it (``BEFORE``) may raise."""
+    BEFORE.get(_nothing)()
+
+
 def overdue(name: str) -> int:
     """Threads of the tool ``name`` whose call was given up and that have not ended."""
     return _overdue[name]

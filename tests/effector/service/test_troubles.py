@@ -91,36 +91,6 @@ def test_an_outcome_that_is_known_is_kept_until_the_store_takes_it(monkeypatch):
         assert (["x", "y"], ["paid", "y"]) == (outside.begun, [each.value for each in outside.of(facts.IntentSettled)])
 
 
-@pytest.mark.parametrize("answers", [False, True], ids=["it is away", "it is slow"])
-def test_an_attempt_that_the_store_took_only_after_the_deadline_is_not_made(monkeypatch, answers: bool):
-    """S-6.3: the intent was in time when it was taken up, and the outage made it late."""
-    with Outside() as outside:
-        append, begun = outside.log.append_batch, time.monotonic()
-
-        def unreachable(requests: Any) -> Any:
-            if answers:
-                time.sleep(max(0.0, begun + 1.2 - time.monotonic()))
-            elif time.monotonic() < begun + 1.2:
-                raise LogUnavailable("no route")
-            return append(requests)
-
-        outside.stage("x", "y", ttl=SECOND // 2)
-        outside.stage("z")
-        monkeypatch.setattr(outside.log, "append_batch", unreachable)
-        monkeypatch.setattr("intentlog.agents.committer._TRIES", 2)
-
-        async def run() -> None:
-            effector, committer = serving(outside)
-            running = asyncio.create_task(effector.run())
-            await until(lambda: len(outside.statuses()) == 3)
-            await stopped(effector, committer, running)
-
-        asyncio.run(run())
-        assert ("EXPIRED", "OK") == tuple(outside.statuses()[1:])
-        assert outside.statuses()[0] in ("EXPIRED", "UNKNOWN")
-        assert ["z"] == outside.begun
-
-
 def test_a_tool_deaf_to_its_timeout_is_left_to_its_lease_and_the_others_go_on(monkeypatch):
     monkeypatch.setattr(module, "_DEAF", 0.1)
     with Outside() as outside:
