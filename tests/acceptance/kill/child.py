@@ -29,10 +29,10 @@ def tell_counts(path: Path) -> None:
         made.append(make(self, *arguments))
         return made[-1]
 
-    def telling(self: Serving, *arguments: Any) -> int:
+    def telling(self: Serving, *arguments: Any, **named: Any) -> int:
         counts = made[0]._effector.counts
         path.write_text(json.dumps({**self._boundaries, "stale": counts.stale, "refused": counts.refused}), "utf-8")
-        return exit_code(self, *arguments)
+        return exit_code(self, *arguments, **named)
 
     setattr(Serving, "_process", making)  # noqa: B010 - the checker forbids to assign a method
     setattr(Serving, "_exit_code", telling)  # noqa: B010
