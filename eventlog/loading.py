@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -38,9 +39,9 @@ def _part_of(spec: str, name: str, attribute: str, value: object, part: str, wan
         return getattr(value, part)
     except AttributeError as problem:
         raise click.UsageError(f"{spec!r}: the module {name} has no {attribute!r}.{_found_in(value, wanted)}") from problem
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:  # a module's own __getattr__
+        if _is_interruption(problem):
+            raise
         raise CouldNot(f"{spec!r}: looking for {part!r} in {name} failed with {type(problem).__name__}: {_said(problem)}{_place(problem)}.") from problem
 
 
@@ -57,14 +58,19 @@ def _imported(spec: str, name: str) -> object:
                 f"{spec!r}: there is no module {missing!r}, neither in {folder} nor installed. Go to its folder, or install it."
             ) from problem
         raise CouldNot(f"{spec!r}: {name} imports {missing!r}, which is not installed{_place(problem)}.") from problem
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:  # whatever the module's own code raises: sys.exit(0) there is no success of the command
+        if _is_interruption(problem):
+            raise
         said = _said(problem)
         raise CouldNot(
             f"{spec!r}: importing {name} failed with {type(problem).__name__}{f': {said}' if said else ''}{_place(problem)}. "
             "EVENTLOG_DEBUG=1 shows the traceback."
         ) from problem
+
+
+def _is_interruption(problem: BaseException) -> bool:
+    """Whether it is the user's ^C, and not a module's own: where ^C is ignored it can only be that."""
+    return isinstance(problem, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
 def _said(problem: BaseException) -> str:
