@@ -46,7 +46,10 @@ class Surface:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # its sender died in the middle of it: it never came
+                    return
                 delivery = Delivery(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
                 surface.came.append(delivery)
                 status = answers(delivery)

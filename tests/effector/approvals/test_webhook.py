@@ -151,9 +151,13 @@ def test_a_body_without_end_is_not_waited_for():
         deliver(None, url=url, seconds=30.0)
 
 
+#: Which of the two is a matter of whose end of the connection is closed first.
+REACHED = "was reached, but (gave no answer in HTTP|the connection broke)"
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(b"nonsense\r\n\r\n", "was reached, but gave no answer in HTTP"), (b"", "was reached, but gave no answer in HTTP"), (None, "could not be reached")],
+    [(b"nonsense\r\n\r\n", REACHED), (b"", REACHED), (None, "could not be reached")],
 )
 def test_a_surface_that_speaks_no_http_is_told_from_one_that_is_not_there(answer, said):
     with socket.create_server(("127.0.0.1", 0)) as server:

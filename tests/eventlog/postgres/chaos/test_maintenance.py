@@ -24,6 +24,8 @@ BAR = 5.0
 #: An idle 99th percentile that moves more than this between two looks was moved by somebody else on the machine.
 CALM = 2.0
 ATTEMPTS = 3
+#: Seconds between two rounds, at least. Each makes every session plan its statements anew; a hundred of them a second would measure that.
+BREATH = 0.1
 #: An index as docs/postgresql.md says to make it: by one process, for three of them leave the writers no core on a small machine.
 WORK = {
     "vacuum": ("VACUUM intentlog.events",),
@@ -71,7 +73,7 @@ def p99(log: PostgresLog, stream: str, enough: Callable[[], bool] = lambda: True
 
 @contextmanager
 def working(url: str, statements: Sequence[str]) -> Iterator[Callable[[], bool]]:
-    """The statements over and over, while the block lasts; gives whether all of them were run through once."""
+    """The statements again and again, while the block lasts; gives whether all of them were run through once."""
     stop, once = threading.Event(), threading.Event()
     faults: list[BaseException] = []
 
@@ -79,9 +81,11 @@ def working(url: str, statements: Sequence[str]) -> Iterator[Callable[[], bool]]
         try:
             with psycopg.connect(url, autocommit=True) as connection:
                 while not stop.is_set():
+                    began = time.monotonic()
                     for statement in statements:
                         connection.execute(statement.encode())
                     once.set()
+                    stop.wait(max(BREATH, time.monotonic() - began))
         except BaseException as fault:
             faults.append(fault)
             once.set()
