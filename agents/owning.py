@@ -34,9 +34,9 @@ _IN_PLACE: Final = Aggregate.evolve_in_place.__name__
 @functools.lru_cache(maxsize=1024)
 def in_place(applier: Applier, aggregate: type[Aggregate]) -> Applier | None:
     """``applier`` as a function that changes the state it is given; ``None`` when it has to copy."""
-    code = getattr(applier, "__code__", None)
-    if not isinstance(applier, types.FunctionType) or code is None or not _may_change(aggregate) or not _only_evolves(code, _fields(aggregate)):
+    if not isinstance(applier, types.FunctionType) or not _may_change(aggregate) or not _only_evolves(applier.__code__, _fields(aggregate)):
         return None
+    code = applier.__code__
     names = tuple(_IN_PLACE if name == "evolve" else name for name in code.co_names)
     return types.FunctionType(code.replace(co_names=names), applier.__globals__, applier.__name__, applier.__defaults__, applier.__closure__)
 
