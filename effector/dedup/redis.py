@@ -99,6 +99,9 @@ class RedisStore(CheckedStore):
             if str(problem).startswith(("LOADING", "MASTERDOWN", "UNKILLABLE", "BUSY")):
                 raise Away(str(problem)) from problem
             raise StoreUnavailable(f"{self.url} refused a script: {problem}. Look at the server's log; nothing was written.") from problem
+        finally:
+            if self._closed.is_set():
+                self._close()
 
     def _at_once(self, command: Callable[[], T]) -> T:
         return until_it_answers(lambda: self._guarded(command), doing="ask", url=self.url, seconds=0, closed=self._closed)
@@ -107,7 +110,8 @@ class RedisStore(CheckedStore):
         self._at_once(self._client.ping)
 
     def _close(self) -> None:
-        self._client.close()
+        """Close what is idle now, and what is in use when it comes back: a connection closed under its reader breaks redis-py in ways of its own."""
+        self._client.connection_pool.disconnect(inuse_connections=False)
 
     def prepare(self, *, create: bool) -> None:
         """See whose keys these are, make the one that says so, and refuse a server that would forget on its own."""

@@ -140,6 +140,33 @@ def test_closing_ends_the_waiting_for_a_server(server: Running) -> None:
     assert [StoreUnavailable] == [type(reason) for reason in ended]
 
 
+def test_closing_lets_what_is_under_way_end(server: Running) -> None:
+    store = open_dedup(f"{server.url}?patience_ms=0")
+    mine = claimed(store, "one")
+    silent, given = server.pids(), list[int | BaseException]()
+
+    def attempting() -> None:
+        try:
+            given.append(store.attempt("one", mine.token, now=NOON))
+        except BaseException as problem:  # whatever it is, the test names it
+            given.append(problem)
+
+    for pid in silent:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        waiter = threading.Thread(target=attempting)
+        waiter.start()
+        time.sleep(0.3)  # it waits for the answer of a server that says nothing
+        store.close()
+    finally:
+        for pid in silent:
+            os.kill(pid, signal.SIGCONT)
+    waiter.join(10)
+    assert [1] == given
+    with pytest.raises(StoreUnavailable, match="has been closed"):
+        store.attempt("one", mine.token, now=NOON)
+
+
 def test_a_server_that_falls_silent_is_unavailable_and_hangs_nobody(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (postgres_connections, redis):
         monkeypatch.setattr(module, "_LONGEST_ANSWER_S", 0.5)
