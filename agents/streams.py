@@ -17,6 +17,7 @@ from . import facts
 from .definitions import Definitions
 from .errors import FoldFailed, ImpossibleHistory
 from .evolve import APPLY
+from .holes import hole
 from .owning import Applier, in_place
 from .run import LINEAR, Activation, RunState
 
@@ -163,5 +164,4 @@ class Folder:
 
 def _hole(into: StreamState, rows: Sequence[Row]) -> ImpossibleHistory:
     version, wanted = next((row[0], wanted) for wanted, row in enumerate(rows, into.version + 1) if row[0] != wanted)
-    found = f"version {version} is there twice" if version < wanted else f"version {wanted} is missing: {version} stands in its place"
-    return ImpossibleHistory(f"{into.stream} {found}. Events were changed behind the log's back: see eventlog verify, and restore them from a backup.")
+    return ImpossibleHistory(hole(into.stream, wanted, version))

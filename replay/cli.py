@@ -37,9 +37,9 @@ def show(stream: str, first: int, last: int | None, count: int | None, url: str,
     eventlog show accounts-acct-42
     eventlog show accounts-acct-42 -n 20 --app refunds:app
     """
+    from ..agents.holes import missing
     from .errors import NoSuchVersion
     from .fold import head_of
-    from .holes import missing
     from .story import story
 
     known = optional_app(app)

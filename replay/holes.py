@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..agents.holes import hole
 from ..eventlog.events import Row, StoredEvent
 from .errors import BrokenHistory
 
@@ -40,20 +41,4 @@ def whole(stream: str, chunks: Iterable[Sequence[Row]], after: int = -1) -> Iter
 
 def broken(stream: str, expected: int, found: int, *, stands: bool = True) -> BrokenHistory:
     """What is raised where ``found`` stands and ``expected`` should: nothing is said of what lies behind. ``stands``: it is known to be there."""
-    behind = "" if not stands or found < expected else f": {found} stands in its place" if found == expected + 1 else f": {found} comes next"
-    return BrokenHistory(
-        f"{stream} {missing(expected, found)}{behind}. Events were changed behind the log's back: see eventlog verify, and restore them from a backup."
-    )
-
-
-def missing(expected: int, found: int) -> str:
-    """What is wrong where version ``found`` stands and ``expected`` should; empty when nothing is.
-
-    >>> missing(4, 5), missing(4, 6), missing(4, 3), missing(4, 4)
-    ('version 4 is missing', 'versions 4 to 5 are missing', 'version 3 is there twice', '')
-    """
-    if found == expected:
-        return ""
-    if found < expected:
-        return f"version {found} is there twice"
-    return f"version {expected} is missing" if found == expected + 1 else f"versions {expected} to {found - 1} are missing"
+    return BrokenHistory(hole(stream, expected, found, stands=stands))

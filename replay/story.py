@@ -13,6 +13,7 @@ import attrs
 
 from ..agents import facts
 from ..agents.app import App, runtime_codec
+from ..agents.holes import missing
 from ..eventlog.clock import Micros
 from ..eventlog.errors import LogError, Undecodable
 from ..eventlog.events import StoredEvent
@@ -20,7 +21,6 @@ from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from ..eventlog.odd import odd_columns
 from ..eventlog.printing import cut, iso, one_line, plain, styled, time_of_day
-from .holes import missing
 from .summaries import Telling, fields_of, value_of
 
 _FACTS: Final = frozenset(facts.FACTS)
