@@ -7,6 +7,8 @@ Bound: the rows that the worker has just written, same bytes, into the same tabl
 recorded inputs: one insert and one commit for every 100 activations (SQLite: ``executemany``; PostgreSQL: arrays and
 ``unnest``). No lease, no wake-up, no agent.
 
+Beside it, without a bar: the calls that the worker makes on its log, made again by nobody (``retelling.py``), against the bound.
+
 Rivals: LangGraph with SqliteSaver or PostgresSaver, and DBOS on the same store, each doing five recorded steps a unit in
 a fresh place.
 """
@@ -27,6 +29,7 @@ from intentlog.eventlog import EventLog, open_log
 
 from .bare import Raw, bare
 from .measuring import Absent, Line, alone, in_turns, installed
+from .retelling import listening, retell
 from .sizes import Sizes, Told
 from .stores import Postgresql, Sqlite, Store
 from .workload import asked, make_app, record_inputs
@@ -39,7 +42,8 @@ UNITS_A_COMMIT: Final = 100
 
 def lines(store: Store, sizes: Sizes, told: Told) -> list[Line]:
     """The rows of this bar."""
-    contenders: dict[str, Callable[[int], float]] = {"ours": partial(_ours, store, sizes.activations), BOUND: partial(_bound, store, sizes.activations)}
+    measured = {"ours": _ours, BOUND: _bound, "calls": _calls}
+    contenders: dict[str, Callable[[int], float]] = {name: partial(each, store, sizes.activations) for name, each in measured.items()}
     rivals = RIVALS[store.name]
     absent = {rival.name: Absent(rival.package) for rival in rivals if not installed(rival.package)}
     for place, rival in enumerate(rivals):
@@ -47,12 +51,12 @@ def lines(store: Store, sizes: Sizes, told: Told) -> list[Line]:
             contenders[rival.name] = partial(_rival, store, f"p1-rival{place}", sizes.rival_units, rival)
     best = in_turns(contenders, sizes.rounds, told)
 
-    def line(against: str, bar: float | None) -> Line:
+    def line(against: str, bar: float | None, what: str = _WHAT, whose: str = "ours") -> Line:
         if against in absent:
-            return absent[against].line("P1", store.name, _WHAT, against, bar)
-        return Line("P1", store.name, _WHAT, against, f"{best['ours']:,.0f}/s", f"{best[against]:,.0f}/s", best["ours"] / best[against], bar)
+            return absent[against].line("P1", store.name, what, against, bar)
+        return Line("P1", store.name, what, against, f"{best[whose]:,.0f}/s", f"{best[against]:,.0f}/s", best[whose] / best[against], bar)
 
-    return [line(BOUND, BAR), *(line(rival.name, rival.bar) for rival in rivals)]
+    return [line(BOUND, BAR), *(line(rival.name, rival.bar) for rival in rivals), line(BOUND, None, CALLS, "calls")]
 
 
 @attrs.frozen
@@ -80,6 +84,7 @@ RIVALS: Final = {
     ),
 }
 _WHAT: Final = "durable activations"
+CALLS: Final = "the log's calls alone"
 
 
 def _ours(store: Store, units: int, turn: int) -> float:
@@ -89,6 +94,11 @@ def _ours(store: Store, units: int, turn: int) -> float:
 def _bound(store: Store, units: int, turn: int) -> float:
     source, url = store.log(f"p1-ours{turn}"), store.log(f"p1-bound{turn}")
     return units / float(alone("p1_activations:bound", source=source, url=url, units=units)["seconds"])
+
+
+def _calls(store: Store, units: int, turn: int) -> float:
+    url, again = store.log(f"p1-heard{turn}"), store.log(f"p1-again{turn}")
+    return units / float(alone("p1_activations:calls", url=url, again=again, units=units)["seconds"])
 
 
 def _rival(store: Store, label: str, units: int, rival: Rival, turn: int) -> float:
@@ -123,6 +133,18 @@ async def run_worker(app: App, log: EventLog, units: int) -> float:
     await serving
     committer.close()
     return commits[-1] - began
+
+
+def calls(url: str, again: str, units: int) -> dict[str, Any]:
+    """The contender: what the worker asks of its log, asked of another log with the same inputs."""
+    app, log, other = make_app(), open_log(url), open_log(again)
+    record(app, log, units)
+    record(app, other, units)
+    made = listening(log, lambda heard: asyncio.run(run_worker(app, heard, units)))
+    seconds = retell(made, other)
+    log.close()
+    other.close()
+    return {"seconds": seconds}
 
 
 def _fail(doing: str, problem: BaseException) -> None:

@@ -6,7 +6,8 @@ log on which nothing happens but one intent at a time: from the commit that stag
 median; worker and effector in one process, and each in a process of its own.
 
 Bound of (a): the rows that the replica has just written, same bytes, into the same table with the same indexes beside the same
-events: for every 100 intents an insert of the attempts with its commit, then one of the settlements. No lease, no tail.
+events: for every 100 intents an insert of the attempts with its commit, then one of the settlements. No lease, no tail. Beside it,
+without a bar: the calls that the replica makes on its log, made again by nobody (``retelling.py``).
 
 The bars: 0.3 of the bound; 15 ms. How three replicas compare with one informs only.
 """
@@ -37,7 +38,8 @@ from intentlog.eventlog.log import Outcome
 
 from .bare import bare
 from .measuring import ContenderFailed, Line, alone, in_turns, ready, together
-from .p1_activations import record, run_worker
+from .p1_activations import CALLS, record, run_worker
+from .retelling import listening, retell
 from .sizes import Sizes, Told
 from .stores import Postgresql, Store
 from .workload import asked, make_app, record_inputs
@@ -62,6 +64,7 @@ def lines(store: Store, sizes: Sizes, told: Told) -> list[Line]:
     contenders = {
         "one": partial(_replicas, store, intents, 1, refused),
         "bound": partial(_bound, store, intents),
+        "calls": partial(_calls, store, intents),
         "more": partial(_replicas, store, intents, REPLICAS, refused),
     }
     best = in_turns(contenders, sizes.rounds, told)
@@ -80,6 +83,7 @@ def lines(store: Store, sizes: Sizes, told: Told) -> list[Line]:
 
     return [
         line("intents settled", "the raw bound", "one", "bound", BAR),
+        line(CALLS, "the raw bound", "calls", "bound", None),
         line(f"intents settled, {REPLICAS} replicas", "one replica", "more", "one", None),
         idle("worker and effector in one process", at_home),
         idle("worker and effector apart", apart),
@@ -101,6 +105,13 @@ def _bound(store: Store, intents: int, turn: int) -> float:
     source, url = store.log(f"p6-1-replicas{turn}"), store.log(f"p6-bound{turn}")
     alone("p6_effector:stage", url=url, intents=intents)
     return intents / float(alone("p6_effector:bound", source=source, url=url, intents=intents)["seconds"])
+
+
+def _calls(store: Store, intents: int, turn: int) -> float:
+    url, again = store.log(f"p6-heard{turn}"), store.log(f"p6-again{turn}")
+    for each in (url, again):
+        alone("p6_effector:stage", url=each, intents=intents)
+    return intents / float(alone("p6_effector:calls", url=url, again=again)["seconds"])
 
 
 def _apart(url: str, intents: int) -> float:
@@ -169,14 +180,24 @@ def replica(url: str) -> dict[str, Any]:
     return {"began": began, "ended": max(log.at.values(), default=began), "settled": len(log.at), "refused": log.refused}
 
 
-def _replica(log: Noting, *, until_idle: bool) -> Replica:
+def calls(url: str, again: str) -> dict[str, Any]:
+    """The contender: what a replica asks of its log, asked of another log with the same intents."""
+    log, other = open_log(url), open_log(again)
+    made = listening(log, lambda heard: asyncio.run(_replica(heard, until_idle=True).serve()))
+    seconds = retell(made, other)
+    log.close()
+    other.close()
+    return {"seconds": seconds}
+
+
+def _replica(log: Any, *, until_idle: bool) -> Replica:
     """What ``eventlog effector`` makes of its options, on an open log."""
     app = make_app()
     given = {"registry": "benchmarks.workload:make_app", "max_concurrent_partitions": str(KEYS_IN_FLIGHT), "log_level": "error"}
     settings, problems = Settings.read(given)
     if problems:
         raise RuntimeError("; ".join(problems))
-    return Replica(settings, Registry(app.tools, app.codec, tuple(sorted(app.agents))), OnLog(cast("EventLog", log)), until_idle=until_idle)
+    return Replica(settings, Registry(app.tools, app.codec, tuple(sorted(app.agents))), OnLog(log), until_idle=until_idle)
 
 
 def one_process(url: str, intents: int) -> dict[str, Any]:

@@ -45,6 +45,23 @@ def written(url, but):
     return rows
 
 
+def made_again(store, lines, begin, count, before):
+    """The log on which the calls were made again holds the events of the one on which they were heard, and the row has no bar."""
+    (line,) = (each for each in lines if each.what == p1_activations.CALLS)
+    assert (None, True) == (line.bar, line.ratio is not None and line.ratio > 0)
+    heard, again = (events(store.log(f"{begin}-{name}0"), before) for name in ("heard", "again"))
+    assert count == len(heard)
+    assert heard == again
+
+
+def events(url, but):
+    """All events but those of some types."""
+    log = open_log(url)
+    found = {(each.stream, each.version, each.event_id, each.data) for each in log.read_all() if each.type not in but}
+    log.close()
+    return found
+
+
 def measured(bar, store):
     """The bar's rows; none where the store is not one of its own."""
     return bar.lines(store, TINY, QUIET) if store.name in bar.STORES else []
@@ -52,12 +69,13 @@ def measured(bar, store):
 
 def test_activations_of_ours_and_the_bound_are_measured_on_the_same_rows(store):
     lines = p1_activations.lines(store, TINY, QUIET)
-    assert 1 + len(p1_activations.RIVALS[store.name]) == len(lines)
+    assert 2 + len(p1_activations.RIVALS[store.name]) == len(lines)
     assert lines[0].ratio is not None
     assert lines[0].ratio > 0
     ours, bound = (written(store.log(f"p1-{name}0"), but=("input.received",)) for name in ("ours", "bound"))
     assert 3 * TINY.activations == len(ours)
     assert [row[1:] for row in ours] == [row[1:] for row in bound]  # all but the position
+    made_again(store, lines, "p1", 3 * TINY.activations, ("input.received",))
 
 
 def test_the_prompt_and_the_answer_are_of_the_documented_size(store):
@@ -121,6 +139,7 @@ def test_an_effector_settles_alone_and_among_others_and_the_bound_has_the_same_r
         ours, bound = (written(store.log(f"p6-{name}0"), but=p6_effector.BEFORE) for name in ("1-replicas", "bound"))
         assert 2 * TINY.intents == len(ours)
         assert [row[1:] for row in ours] == [row[1:] for row in bound]  # all but the position
+        made_again(store, lines, "p6", 2 * TINY.intents, p6_effector.BEFORE)
 
 
 def test_a_settlement_that_is_refused_is_counted_and_is_no_outcome():
