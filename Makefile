@@ -28,7 +28,7 @@ test: ## the whole suite, on every core
 	@.ci/environment .venv test
 	@.ci/services
 	@echo "· running the tests"
-	@$(BIN)/python -m pytest -n auto --dist loadfile --durations 10 $(ARGS)
+	@.ci/in-memory $(BIN)/python -m pytest -n auto --dist loadfile --durations 10 $(ARGS)
 
 lint: ## ruff, format, import arrows, types
 	@.ci/environment .venv test

@@ -74,11 +74,12 @@ class PostgresServer(Server, Databases):
     """A server of the caller's own, for its context: to be stopped, killed and started again. Ends with the process, however that ends.
 
     Trusts every role on 127.0.0.1; ``postgres`` is the superuser. Raises :class:`NoPostgres` where none is installed.
+    ``below``: see :class:`Server`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, below: str | None = None) -> None:
         self._bin = binaries()
-        Server.__init__(self, "postgres", ended_by=signal.SIGQUIT)
+        Server.__init__(self, "postgres", ended_by=signal.SIGQUIT, below=below)
         self.data = self.folder / "data"
         self._listen(free_port())
 

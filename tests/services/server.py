@@ -40,15 +40,16 @@ PATIENCE_S = 60.0
 class Server:
     """A new folder, owned by the account that the server will run as, and the server itself while it runs.
 
-    ``ended_by`` names the signal that ends this kind of server at once.
+    ``ended_by`` names the signal that ends this kind of server at once; ``below`` the folder in which its own is made, for whoever measures
+    and wants a disk. Without it that is where temporary files are, which ``make test`` keeps in memory where it can.
     """
 
-    def __init__(self, name: str, *, ended_by: signal.Signals) -> None:
+    def __init__(self, name: str, *, ended_by: signal.Signals, below: str | None = None) -> None:
         owner = _unprivileged()
         self._account: dict[str, Any] = {} if owner is None else {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
         self._ended_by = ended_by
         self._process: subprocess.Popen[bytes] | None = None
-        self.folder = Path(tempfile.mkdtemp(prefix=f"intentlog-{name}-", dir=_open_to_all() if owner else None))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"intentlog-{name}-", dir=below or (_open_to_all() if owner else None)))
         if owner is not None:
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
         # A session of its own: ^C in a terminal reaches the tests, and the watcher only by way of the pipe.

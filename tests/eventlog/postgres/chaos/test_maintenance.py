@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 def full() -> Iterator[tuple[str, PostgresLog]]:
     """A log with so many rows that nothing is over at once, and its URL; commits reach the disk."""
     try:
-        server = PostgresServer()
+        server = PostgresServer(below="/var/tmp")
     except NoPostgres as reason:
         pytest.skip(str(reason))
     with server:
