@@ -18,6 +18,7 @@ from ...agents.app import App, runtime_codec
 from ...agents.errors import ImpossibleHistory
 from ...agents.queues import TURNS
 from ...agents.streams import Folder
+from ...eventlog.clock import Micros
 from ...eventlog.errors import LogError, Undecodable
 from ...eventlog.events import StoredEvent
 from ...eventlog.listed import as_rows
@@ -29,8 +30,11 @@ from ..fold import head_of
 from ..holes import check_whole
 from .layout import FORMAT, MANIFEST, MOST_BYTES, VERSION, Manifest, Member, SnapshotEntry, StreamEntry
 from .redacting import Redacting
+from .telling import redact_all
 
 _LOADED: Final = "aggregate.loaded"
+_TRIES: Final = 10
+"""Times that a stream is read which somebody goes on with at that very moment."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The time of every member, so that the same history gives the same file."""
 
@@ -57,18 +61,14 @@ def write_bundle(
     members: dict[str, bytes] = {}
     entries: list[StreamEntry] = []
     types: dict[str, set[int]] = {}
-    for place, name in enumerate(names):
-        recorded = list(log.read(name))
-        check_whole(name, recorded, "it goes into no bundle")
-        events, redacted = redacting.of_stream(recorded)
+    histories, wakes = _read(log, names)
+    for place, (name, (events, redacted)) in enumerate(redact_all(redacting, histories).items()):
         for event in events:
             types.setdefault(event.type, set()).add(event.schema)
         member = _member(members, f"streams/{place}", _encoded(name, events))
         snapshot = None if redact else _snapshot(_folded(app, name, events) or log.snapshots.load((name,)).get(name), members, f"snapshots/{place}")
-        wakes = log.schedule.wakes(TURNS, (name,))
         entries.append(StreamEntry(name, len(events), member, snapshot, wakes.get(name), name in wakes, tuple(redacted)))
-        if sum(map(len, members.values())) > MOST_BYTES:
-            raise ReplayError(f"These streams come to more than {MOST_BYTES:,} bytes, which no bundle is opened with. Bundle fewer of them.")
+        _check_size(sum(map(len, members.values())))
     redacting.check_used()
     manifest = Manifest(
         FORMAT,
@@ -84,6 +84,36 @@ def write_bundle(
     )
     _write(target, manifest, members)
     return manifest
+
+
+def _read(log: EventLog, names: Sequence[str]) -> tuple[dict[str, list[StoredEvent]], dict[str, Micros | None]]:
+    """The events of each stream, and the wake-ups of those that the queue of turns knows."""
+    histories: dict[str, list[StoredEvent]] = {}
+    wakes: dict[str, Micros | None] = {}
+    for name in names:
+        histories[name], found = _still(log, name)
+        wakes |= found
+        check_whole(name, histories[name], "it goes into no bundle")
+        _check_size(sum(len(event.data) for events in histories.values() for event in events))
+    return histories, wakes
+
+
+def _still(log: EventLog, stream: str) -> tuple[list[StoredEvent], dict[str, Micros | None]]:
+    """A stream's events with its wake-up at that moment, though a worker goes on with it meanwhile."""
+    for _ in range(_TRIES):
+        before = log.schedule.wakes(TURNS, (stream,))
+        events = list(log.read(stream))
+        wakes = log.schedule.wakes(TURNS, (stream,))
+        if wakes.get(stream) is not None or log.head(stream) == events[-1].version:
+            return events, wakes
+        if before.get(stream) is not None:  # what it was set for stands among the events: it was taken since
+            return events, before
+    return events, wakes
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_BYTES:
+        raise ReplayError(f"These streams come to more than {MOST_BYTES:,} bytes, which no bundle is opened with. Bundle fewer of them.")
 
 
 def _with_loaded(log: EventLog, streams: Iterable[str]) -> list[str]:

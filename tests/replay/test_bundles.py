@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from intentlog.agents import Aggregate, App, Complete, Suspend, applies
 from intentlog.agents.streams import Folder
 from intentlog.eventlog.errors import TerminalError
+from intentlog.eventlog.events import StoredEvent
 from intentlog.eventlog.versions import ANY
 from intentlog.replay import StateCheck, Verdict, replay_all, replay_stream, state_at
 from intentlog.replay.bundles import open_bundle, write_bundle
@@ -316,3 +318,22 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(bundle, tmp_path):
         open_bundle(bomb)
     with pytest.raises(BrokenBundle, match="at most 1,000 are read"):
         open_bundle(bundle, most_bytes=1_000)
+
+
+def test_a_bundle_of_a_stream_that_somebody_goes_on_with_has_events_and_wake_up_of_one_moment(world, tmp_path, monkeypatch):
+    app = app_of(paying)
+    world.send(app, RefundAsked("o-1", 4200))
+    read, moved = world.log.read, []
+
+    def reading(stream: str, **options: Any) -> Iterator[StoredEvent]:
+        found = list(read(stream, **options))
+        if moved == ["with"] and not options:
+            world.run(app)  # between the events and what stands beside them, a worker takes the turn
+        if not options:
+            moved.append("with")
+        return iter(found)
+
+    monkeypatch.setattr(world.log, "read", reading)
+    write_bundle(world.log, [STREAM], tmp_path / "b.bundle", app)
+    assert len(moved) > 1
+    assert [True] == [report.sound for report in verify_all(open_bundle(tmp_path / "b.bundle"), app)]
