@@ -30,6 +30,7 @@ from ..replays import replay_stream
 from ..verdicts import Verdict
 from .begun import ForkBegun, ForkMerged, begun, copied_by, fork_codec, is_merged, place_of
 from .identity import renamed
+from .loaded import check_emitted
 from .merging import Plan, decide
 from .pieces import Piece
 from .writing import FOR_EVER
@@ -76,6 +77,7 @@ def plan_merge(source: EventLog, fork: EventLog, app: App, stream: str) -> Merge
     folder = folder_for(app, record.source)
     together = [*ours, *plan.bring]
     if plan.bring:
+        check_emitted(source, app.codec, plan.bring)
         _check_replays(app, source, record.source, together)
     state = folder.fold(folder.empty(record.source), [piece.row(version) for version, piece in enumerate(together)])
     return Merge(record, plan, len(ours) - 1, len(theirs) - 1, state, ids)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -36,6 +36,7 @@ from ..fold import At, folder_for, version_at
 from ..holes import check_whole
 from ..rerun import Rerun, describe_drift, describe_miss, rerun_turn
 from .edits import Edits, edited
+from .loaded import loaded_by, placed
 from .pieces import CLOSING, FAILED, JOURNAL, Piece, append_around, is_told, likeness
 from .pool import Pool
 
@@ -86,12 +87,16 @@ class WhatIf:
     stop: Stop
     #: Recorded outcomes behind ``first`` that found nothing open for them.
     unused: tuple[Piece, ...] = ()
+    #: Streams of aggregates that its turns had loaded, as they stand in the source's log.
+    loaded: Mapping[str, Sequence[StoredEvent]] = attrs.field(factory=dict)
 
     @property
     def log(self) -> BundleLog:
         """The fork as a log of its own, for everything that looks back."""
         events = [piece.stored(self.stream, version) for version, piece in enumerate(self.pieces)]
-        return BundleLog(f"fork of {self.stream} at {self.upto}", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), {self.stream: events}, {})
+        return BundleLog(
+            f"fork of {self.stream} at {self.upto}", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), placed({self.stream: events, **self.loaded}), {}
+        )
 
     @property
     def differs(self) -> bool:
@@ -132,7 +137,8 @@ def what_if(log: EventLog, app: App, stream: str, at: At | int | None = None, ed
         raise ForkRefused(f"Nothing is left of {stream} when this is dropped: there is no fork without an event.")
     assert walk.stop is not None
     beside = (*(Piece.of(event) for event in source[: upto + 1]), *_behind(source, upto, True))
-    return WhatIf(stream, upto, changed, edits, source, beside, app.codec, tuple(walk.pieces), walk.state, walk.stop, tuple(walk.pool.outcomes))
+    loaded = loaded_by(log, app.codec, walk.pieces)
+    return WhatIf(stream, upto, changed, edits, source, beside, app.codec, tuple(walk.pieces), walk.state, walk.stop, tuple(walk.pool.outcomes), loaded)
 
 
 def _decided(app: App, folder: Folder, source: Sequence[StoredEvent]) -> list[int]:

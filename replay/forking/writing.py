@@ -35,6 +35,7 @@ from ..verdicts import Verdict
 from .begun import ForkBegun, fork_codec, place_of
 from .going_on import WhatIf, Why
 from .identity import renamed
+from .loaded import check_emits_nothing, missing_in, placed
 from .pieces import INVENTED, Piece
 
 _OFF: Final = "fork: effects are off"
@@ -73,14 +74,11 @@ def write_copy(fork: WhatIf, place: str, *, source_log: str, by: str) -> Written
     try:
         if log.head(fork.stream) >= 0:
             raise ForkRefused(f"{masked_url(place)} has a stream {fork.stream} already, and a copy keeps its name. Write it to another log, or to a bundle.")
+        for name, events in missing_in(log, fork.loaded).items():  # first, so that the fork is never there without them
+            _append(log, clock, name, [Piece.of(event) for event in events])
         # Before there is anything to carry out. Turns need no holding back: nothing wakes the stream.
         log.schedule.acquire(EFFECTS, (fork.stream,), _OFF, now=clock(), until=FOR_EVER)
-        expected = -1
-        for moment, together in groupby(fork.pieces, key=lambda piece: piece.recorded_at):
-            clock.now = moment
-            events = [piece.new() for piece in together]
-            log.append(fork.stream, events, expected if expected >= 0 else NO_STREAM)
-            expected += len(events)
+        _append(log, clock, fork.stream, fork.pieces)
         clock.now = None
         log.append(place_of(fork.stream), [fork_codec().stage(record, event_id=bytes(16))], NO_STREAM)
     except WrongExpectedVersion as problem:
@@ -88,6 +86,16 @@ def write_copy(fork: WhatIf, place: str, *, source_log: str, by: str) -> Written
     finally:
         log.close()
     return Written(place, fork.stream, len(fork.pieces), False)
+
+
+def _append(log: EventLog, clock: _Clock, stream: str, pieces: Sequence[Piece]) -> None:
+    """A stream that is not there yet, each of its appends at the moment it was made."""
+    expected = -1
+    for moment, together in groupby(pieces, key=lambda piece: piece.recorded_at):
+        clock.now = moment
+        events = [piece.new() for piece in together]
+        log.append(stream, events, expected if expected >= 0 else NO_STREAM)
+        expected += len(events)
 
 
 def check_live(fork: WhatIf, app: App) -> None:
@@ -106,6 +114,7 @@ def check_live(fork: WhatIf, app: App) -> None:
         child = next((wait for wait in activation.waits if wait.startswith("child-") and wait not in activation.outcomes), None)
         if child is not None:
             raise ForkRefused(f"Activation {activation.seq} waits for the reply of another key ({child}), which is told to the source. Fork when it is there.")
+    check_emits_nothing(app.codec, fork.pieces)
 
 
 def live_name(log: EventLog, stream: str) -> str:
@@ -130,6 +139,7 @@ def write_live(fork: WhatIf, app: App, log: EventLog, name: str, *, source_log: 
     parts = (
         StreamAppend(name, [piece.new() for piece in pieces], NO_STREAM, (Wake(TURNS, next_attention(state.run)),)),
         StreamAppend(place_of(name), [fork_codec().stage(record, event_id=bytes(16))], NO_STREAM),
+        *(StreamAppend(other, [Piece.of(event).new() for event in events], NO_STREAM) for other, events in missing_in(log, fork.loaded).items()),
     )
     (outcome,) = log.append_batch([AppendRequest(parts)])
     if isinstance(outcome, LogError):
@@ -138,7 +148,7 @@ def write_live(fork: WhatIf, app: App, log: EventLog, name: str, *, source_log: 
 
 
 def _check_replays(pieces: Sequence[Piece], app: App, name: str, fork: WhatIf) -> None:
-    events = {name: [piece.stored(name, version) for version, piece in enumerate(pieces)]}
+    events = placed({name: [piece.stored(name, version) for version, piece in enumerate(pieces)], **fork.loaded})
     found = replay_stream(BundleLog("fork", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), events, {}), app, name)
     if found.verdict is Verdict.SAME:
         return
@@ -159,9 +169,10 @@ def _record(fork: WhatIf, stream: str, source_log: str, by: str, *, live: bool, 
 
 def _as_log(fork: WhatIf, record: ForkBegun) -> BundleLog:
     kind, schema, blob = fork_codec().encode(record)
-    last = fork.pieces[-1].recorded_at
-    beside = Piece(kind, schema, blob, bytes(16), last).stored(place_of(fork.stream), 0)._replace(position=len(fork.pieces) + 1)
-    events = {fork.stream: [piece.stored(fork.stream, version) for version, piece in enumerate(fork.pieces)], beside.stream: [beside]}
+    copied = {fork.stream: [piece.stored(fork.stream, version) for version, piece in enumerate(fork.pieces)], **fork.loaded}
+    last = max(event.recorded_at for events in copied.values() for event in events)
+    beside = Piece(kind, schema, blob, bytes(16), last).stored(place_of(fork.stream), 0)
+    events = placed({**copied, beside.stream: [beside]})
     return BundleLog("fork", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), events, {})
 
 
