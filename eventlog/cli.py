@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from .console import Commands, CouldNot
+from .ending import at_once
 
 GROUP: Final = "intentlog.commands"
 
@@ -73,4 +74,8 @@ def group(debug: bool) -> None:
 
 def main(**extra: Any) -> None:
     """The console script."""
-    group.main(prog_name="eventlog", **extra)
+    try:
+        group.main(prog_name="eventlog", **extra)
+    except SystemExit as stop:
+        at_once(stop.code if isinstance(stop.code, int) else 0)
+        raise

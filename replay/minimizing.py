@@ -21,7 +21,7 @@ from ..agents.streams import Folder, StreamState
 from ..eventlog.errors import LogError
 from ..eventlog.events import Row
 from ..eventlog.names import category_of
-from .aggregates import definitions_for
+from .aggregates import aggregate_of, definitions_for
 from .bisect import Found
 from .errors import CannotBisect
 from .streams import replay_rows
@@ -65,6 +65,11 @@ def minimize(walk: Walk, condition: Condition, found: Found, *, most_events: int
     """A smallest set of inputs with which ``condition`` still comes to what ``found`` says. Raises ``CannotBisect`` when nothing was found."""
     if found.version is None:
         raise CannotBisect(f"{found.stream}: the condition never changes, so there is nothing to make smaller")
+    if aggregate_of(walk.app, category_of(walk.stream)) is not None:
+        raise CannotBisect(
+            f"{found.stream} has no inputs to leave out: it is an aggregate's, and turns of other streams decided what stands in it. "
+            f"Which one did: eventlog trace {found.stream}@{found.version}"
+        )
     history = _History.read(walk, found.version)
     smaller = _Smaller(walk, condition, found.holds, history, most_events)
     kept = smaller.ddmin(list(history.inputs))

@@ -1,4 +1,4 @@
-"""What holds while a reading command runs users' code: what the code prints is no answer, and the code cannot end the command unsaid."""
+"""What holds while a reading command runs users' code: what the code prints is no answer, and the code can neither end the command unsaid nor keep it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..eventlog.console import COULD_NOT
+from ..eventlog.ending import from_here_on
 from ..eventlog.printing import apart, note
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def load_app(spec: str | None) -> App:
     context = click.get_current_context()
     context.with_resource(apart())
     context.with_resource(_not_unsaid())
+    from_here_on()
     return loaded(spec)
 
 

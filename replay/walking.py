@@ -318,8 +318,17 @@ class Walk:
 
     def _until_back(self, condition: Condition) -> int | None:
         for first, last in self.blocks_back(self.version - 1):
-            if found := [*self.holding(condition, first, last)]:
-                return found[-1]
+            found, problem = None, None
+            for row, state in self.each(first, last):
+                try:
+                    if self.holds(condition, state, row):
+                        found, problem = row[0], None
+                except BadExpression as bad:  # it counts where nothing holds between there and here
+                    problem = bad
+            if problem is not None:
+                raise problem
+            if found is not None:
+                return found
         return None
 
     def _no_version(self, version: int) -> NoSuchVersion:

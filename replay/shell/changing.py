@@ -8,7 +8,9 @@ from typing import Any, Final
 import attrs
 import click
 
-from ...eventlog.console import FOUND, OK
+from ...agents.errors import AgentError
+from ...eventlog.console import FOUND, OK, CouldNot
+from ...eventlog.errors import LogError
 from ...eventlog.names import category_of
 from ..diff import diff
 from ..paths import field_names
@@ -62,9 +64,11 @@ def _replaced(session: Session, loaded: Loaded | None) -> Answer:
         session.open(session.stream, at)
         if session.at < at and session.walk.broken is not None:
             raise session.walk.broken
-    except Exception:
+    except Exception as problem:
         session.loaded = kept
         session.open(session.stream, at)
+        if isinstance(problem, LogError | AgentError) and kept is not loaded:
+            raise CouldNot(f"{problem}. What folded before still does.") from problem
         raise
     named = f"{loaded.path.name}:{loaded.name}" if loaded is not None else session.app_spec or "the app"
     parts: list[Any] = [remark(f"{named} folds now")]

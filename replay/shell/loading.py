@@ -23,6 +23,8 @@ from ...eventlog.projections import Projection
 from .stand_ins import with_aggregate
 
 _PREFIX: Final = "eventlog_shell_"
+_FOLDING: Final = "_eventlog_shell_app"
+"""Where a module holds the app that was made of its class."""
 
 
 @attrs.frozen(eq=False)
@@ -38,6 +40,8 @@ class Loaded:
     projection: Projection | None = None
     #: Whether the agents' code came with it, so that turns can be run again with it.
     runs: bool = False
+    #: As ``spec``, for the commands that only fold.
+    folds: str = ""
 
 
 class Loader:
@@ -55,12 +59,14 @@ class Loader:
         chosen = name or _only_one(module, path)
         found = getattr(module, chosen, None)
         if isinstance(found, App):
-            return Loaded(path, chosen, f"{module.__name__}:{chosen}", app=found, runs=True)
+            spec = f"{module.__name__}:{chosen}"
+            return Loaded(path, chosen, spec, app=found, runs=True, folds=spec)
         if isinstance(found, Projection):
             return Loaded(path, chosen, "", projection=found)
         if isinstance(found, type) and issubclass(found, Aggregate):
             made = _folded_by(module, found, category, app)
-            return Loaded(path, chosen, "", app=made)
+            setattr(module, _FOLDING, made)
+            return Loaded(path, chosen, "", app=made, folds=f"{module.__name__}:{_FOLDING}")
         held = "nothing of that name" if found is None else f"a {type(found).__name__}"
         raise click.UsageError(f"{path}:{chosen} is {held}; what can be loaded is an App, an Aggregate subclass or a Projection. {_offered(module)}")
 

@@ -64,7 +64,7 @@ def open_stream(session: Session, rest: str) -> Answer:
     """Look at another stream."""
     if not rest:
         raise click.UsageError("Name the stream: open accounts-acct-42")
-    session.open(check_stream(rest.strip()))
+    session.open(check_stream(unquoted(rest.strip())))
     return Answer(here(session))
 
 
@@ -125,7 +125,7 @@ def _until(session: Session, rest: str, *, backwards: bool) -> Answer:
     found = _going(session, lambda: session.walk.until(stop, backwards=backwards))
     if found is None:
         place = "before" if backwards else "after"
-        said = remark(f"it holds at no version {place} {session.at}" if text else f"no break holds at a version {place} {session.at}")
+        said = remark(f"it holds at no version {place} {session.at}" if text else f"no break begins to hold {place} version {session.at}")
         broken = session.walk.broken if not backwards else None
         return Answer((said, wrong(f"It cannot be folded beyond version {session.walk.last}: {broken}")) if broken is not None else (said,), FOUND)
     reason = _broken_by(session, wanted)

@@ -73,7 +73,7 @@ def _rich(colour: str | None) -> str:
 def event_whole(line: Line, causes: Mapping[str, str]) -> Iterator[Any]:
     """Everything about an event: its columns, then its fields, coloured."""
     stored = line.stored
-    head = Text(f"{line.name}", style=f"bold {_rich(line.colour)}".strip())
+    head = Text(one_line(line.name), style=f"bold {_rich(line.colour)}".strip())
     head.append(f"  {one_line(stored.type)} v{one_line(stored.schema)}", style="dim")
     yield fitting(head)
     columns = {

@@ -13,7 +13,9 @@ import click
 
 from ...eventlog.cli import group
 from ...eventlog.console import OK, CouldNot
+from ...eventlog.names import category_of
 from ...eventlog.opening import READ_BUNDLES
+from ..aggregates import categories
 from ..expressions import parse_expression
 from ..sources import bundle_path
 from .answers import Answer
@@ -51,6 +53,8 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: Their first argument is one stream; further words do not name others.
 _ONE_STREAM: Final = frozenset({"show", "state", "why", "bisect", "raw", "fork"})
+#: They fold the stream, as the session does itself.
+_FOLDS: Final = frozenset({"state", "why", "bisect"})
 #: The rest of the line is one expression.
 _WHOLE: Final = frozenset({"bisect"})
 #: How the commands that take bundles, too, name their log.
@@ -128,10 +132,26 @@ def _filled(session: Session, name: str, command: click.Command, words: list[str
         raise click.UsageError(f"{name} reads logs only, and {session.url} is a bundle. What reads bundles: {READ_BUNDLES}.")
     if "url" in options and not any(word == "--log" or word.startswith("--log=") for word in words):
         words = [*words, "--log", session.url]
-    spec = session.loaded.spec if session.loaded is not None and session.loaded.spec else session.app_spec
+    spec = _spec(session, name, words)
     if "app" in options and spec and not any(word == "--app" or word.startswith("--app=") for word in words):
         words = [*words, "--app", spec]
     return words
+
+
+def _spec(session: Session, name: str, words: list[str]) -> str:
+    """The app that the command is given: what was loaded, as far as it goes, else the session's own."""
+    loaded = session.loaded
+    if loaded is None or loaded.app is None:
+        return session.app_spec
+    if name not in _FOLDS or category_of(words[0]) not in categories(loaded.app):
+        return loaded.spec or session.app_spec
+    running = next((each for each in ("--minimize", "--over") if each in words), None)
+    if running is not None and not loaded.runs:
+        raise click.UsageError(
+            f"{running} runs the agent's code, and {loaded.path.name}:{loaded.name}, which folds here, has none. "
+            f"For the answer of {session.app_spec or 'an app'}: unload"
+        )
+    return loaded.folds
 
 
 def _with_stream(session: Session, name: str, command: click.Command, words: list[str]) -> list[str]:

@@ -124,3 +124,10 @@ def test_of_a_stream_that_lacks_a_version_an_agent_that_loads_it_can_decide_noth
     assert "wallets-w1 version 0 is missing" in found[STREAM].reason
     verdicts = sorted(each.verdict.value for each in found.values())
     assert ["cannot", "cannot", "same"] == verdicts  # the turn that loaded it while it was empty saw nothing of it
+
+
+def test_an_aggregate_has_no_inputs_to_leave_out_and_is_told_what_tells_more(paid):
+    code, out, said = eventlog(paid, "bisect", STREAM, "st.cents > 300", "--minimize", *APP, apart=True)
+    assert (3, "") == (code, out)
+    assert f"{STREAM} has no inputs to leave out" in said and f"eventlog trace {STREAM}@1" in said
+    assert 0 == eventlog(paid, "trace", f"{STREAM}@1", apart=True)[0]

@@ -323,7 +323,8 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(bundle, tmp_path):
 def test_a_bundle_of_a_stream_that_somebody_goes_on_with_has_events_and_wake_up_of_one_moment(world, tmp_path, monkeypatch):
     app = app_of(paying)
     world.send(app, RefundAsked("o-1", 4200))
-    read, moved = world.log.read, []
+    moved: list[str] = []
+    read = world.log.read
 
     def reading(stream: str, **options: Any) -> Iterator[StoredEvent]:
         found = list(read(stream, **options))

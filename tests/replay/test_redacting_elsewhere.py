@@ -31,7 +31,7 @@ class Wallet(Aggregate, category="wallets"):
 
 
 @agent("accounts")
-async def accounts(ctx: Any, cents: int) -> bool:
+async def accounts(ctx: Any, cents: int) -> Any:
     wallet = await ctx.load(Wallet, "w1")
     wallet.emit(PaidIn(cents))
     ctx.send("friends", "f1", {"cents": cents})

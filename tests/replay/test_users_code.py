@@ -121,3 +121,16 @@ def test_an_interrupt_while_the_command_is_being_loaded_shows_no_traceback(recor
     done = subprocess.run([sys.executable, "-c", EARLY.format(name=name), "state", "tills-a", *APP], cwd=recorded, capture_output=True, text=True, check=False)
     assert (130, "") == (done.returncode, done.stdout), done.stderr
     assert done.stderr in ("", "eventlog: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("state", "wallets-w1"), ("why", "wallets-w1", "cents"), ("fork", "tills-a", "--dry-run"), ("replay", "--all"), ("show", "tills-a")]
+)
+def test_a_thread_that_users_code_leaves_running_does_not_keep_the_command(recorded, tmp_path, words):
+    app = "import threading\nthreading.Thread(target=threading.Event().wait).start()\n" + WALLET
+    (tmp_path / "waiting.py").write_text(app)
+    quiet = eventlog(recorded, *words, "--app", "wallet:app", apart=True)
+    log = f"sqlite:///{recorded}/eventlog.db"
+    left = eventlog(tmp_path, *words, "--app", "waiting:app", "--log", log, apart=True)  # which ends it after two minutes
+    assert (quiet[0], quiet[1]) == (left[0], left[1])
+    assert "" == left[2]

@@ -127,6 +127,15 @@ def test_until_goes_to_the_next_place_and_back_to_the_last_one(told):
     assert 9 == walk.version
 
 
+def test_going_back_meets_the_nearest_place_first_whatever_lies_behind_it(told):
+    walk = Walk(told.log, app_of(paying), STREAM, spacing=16)
+    assert 52 == walk.until(parse_expression("100 / st.refunded_cents > 9"), backwards=True)  # there was nothing to divide by earlier on
+    walk.goto(9)
+    with pytest.raises(BadExpression, match=f"at version 8 of {STREAM}, .* division by zero"):
+        walk.until(parse_expression("100 / st.refunded_cents < 9"), backwards=True)
+    assert 9 == walk.version
+
+
 def test_until_tells_at_which_version_a_condition_cannot_be_evaluated(told):
     walk = Walk(told.log, app_of(paying), STREAM)
     walk.goto(3)

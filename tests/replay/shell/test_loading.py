@@ -168,3 +168,12 @@ def test_a_projection_is_the_same_forth_and_back(session, tell, tmp_path, monkey
     back = [projected.at(version).rows for version in reversed(range(22))]
     fresh = [Projected(session.log, STREAM, session.loaded.projection, session.app.codec).at(version).rows for version in range(22)]
     assert there == fresh == back[::-1]
+
+
+def test_a_class_that_cannot_fold_the_history_leaves_the_one_before_in_force(session, tell, file):
+    file.write_text(AGGREGATE.format(cents="1"))
+    tell("load account.py")
+    file.write_text(AGGREGATE.format(cents="1 // 0"))
+    said = tell("reload")
+    assert "ZeroDivisionError" in said and "What folded before still does." in said.replace("\n", " ")
+    assert 2 == session.walk.state.state.refunded_cents

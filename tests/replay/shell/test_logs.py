@@ -14,6 +14,8 @@ from intentlog.eventlog.events import NewEvent, StoredEvent
 from intentlog.eventlog.log import EventLog
 from intentlog.eventlog.versions import ANY
 from intentlog.replay.bundles import write_bundle
+from intentlog.replay.bundles.layout import FORMAT, VERSION, Manifest
+from intentlog.replay.bundles.log import BundleLog
 from intentlog.replay.shell import Session
 from intentlog.replay.sources import open_source
 from tests.replay.shell.conftest import session_over
@@ -146,3 +148,14 @@ def test_a_stream_of_another_program_is_walked_too(world, app, told_by, with_app
     assert 'b\'{"owner": "Ann"}\'\n' == tell("ev").splitlines()[-1] + "\n"
     for line in ("st", "st run", "diff", "run", "until st.x", "next account.closed"):
         assert "unexpected" not in tell(line)
+
+
+def test_what_an_event_is_called_reaches_the_terminal_escaped(recorded, told_by):
+    first, *rest = recorded.read(STREAM)
+    odd = [first._replace(type="odd\x1b[31m\u202e"), *rest]
+    log = BundleLog("odd", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), {STREAM: odd}, {})
+    session = session_over(log, None)
+    session.open(STREAM)
+    tell = told_by(session)
+    for line in ("ev 0", "log all", "goto start", "next", "prev", "ev", "next odd"):
+        assert not set("\x1b\u202e") & set(tell(line)), line

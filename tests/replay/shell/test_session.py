@@ -110,7 +110,7 @@ def test_a_break_stops_until_where_it_begins_to_hold(session, tell):
     tell("goto start")
     assert tell("until").endswith("        stopped by the break st.refunded_cents > 100\n")
     assert 9 == session.at
-    assert "no break holds at a version after 9\n" == tell("until")
+    assert "no break begins to hold after version 9\n" == tell("until")
     tell("break off 1")
     assert (USAGE, []) == (session.do("until").code, session.breaks)
 

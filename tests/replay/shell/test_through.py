@@ -18,6 +18,7 @@ from intentlog.replay.shell import Session
 from intentlog.replay.shell.table import ENTRIES
 from intentlog.replay.shell.through import READING
 from tests.replay.shell.conftest import session_over, teller
+from tests.replay.shell.test_loading import AGGREGATE
 from tests.replay.world import STREAM, World
 
 APP = """
@@ -135,3 +136,22 @@ def test_the_environment_is_left_as_it_is(session):
     session.do("replay")
     session.do("load refunds_through.py")
     assert before == dict(os.environ)
+
+
+def test_commands_that_fold_answer_with_what_folds_here(session, tell, written):
+    (written / "account.py").write_text(AGGREGATE.format(cents="10 * e.cents"))
+    tell("load account.py")
+    here = session.walk.state.state.refunded_cents
+    assert 42070 == here
+    assert tell("why refunded_cents").startswith(f"refunded_cents is {here}  ({STREAM} at version 21)")
+    assert f"refunded_cents  {here}" in tell("state")
+    assert "st.refunded_cents > 42000 holds after version" in tell("bisect st.refunded_cents > 42000")
+    refused = " ".join(tell("bisect st.refunded_cents > 42000 --minimize").split())
+    assert "runs the agent's code, and account.py:Account, which folds here, has none" in refused
+    assert "1 stream: 1 same" in tell("replay")
+    tell("unload")
+    assert tell("why refunded_cents").startswith("refunded_cents is 4207 ")
+
+
+def test_a_stream_may_be_named_in_quotes_as_on_a_command_line(session, tell):
+    assert tell("open 'accounts-acct-43'") == tell('open "accounts-acct-43"') == tell("open accounts-acct-43")
