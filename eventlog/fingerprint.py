@@ -1,7 +1,8 @@
 """One short name for the code that folds and the schemas it folds, so that a stale snapshot is ignored (S-8.2).
 
 The name changes when an operation, a constant, a default, a field or a base changes, here or in what the code reaches
-by name inside its own top-level package. It does not change with line numbers, comments, layout or a second import. It may change
+by name inside its own top-level package. It does not change with line numbers, comments, layout, a second import, or what else
+the process has done: of the standard library, whose modules keep caches, things are only named. It may change
 with the Python release, whose bytecode it reads: a snapshot is then folded anew, never trusted wrongly.
 """
 
@@ -10,7 +11,10 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import os
 import re
+import sys
+import sysconfig
 import types
 import typing
 from collections.abc import Iterator
@@ -23,6 +27,7 @@ import attrs
 
 #: Their repr says everything about them.
 _CONSTANTS: Final = (str, bytes, int, float, complex, type(None), type(Ellipsis), Decimal, date, time, timedelta, UUID, enum.Enum, re.Pattern)
+_STANDARD: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
 _FUNCTIONS: Final = (types.FunctionType, types.MethodType, staticmethod, classmethod, property, functools.partial, functools.cached_property)
 
 
@@ -99,7 +104,7 @@ class _Walk:
             return
         function = getattr(thing, "__func__", thing)
         yield f"function {_name(function)}"
-        if not isinstance(function, types.FunctionType) or not self._first_time(function):
+        if not isinstance(function, types.FunctionType) or _is_standard(function.__module__) or not self._first_time(function):
             return
         yield from self._code(function.__code__)
         yield from self.lines(function.__defaults__)
@@ -134,7 +139,7 @@ class _Walk:
 
     def _class(self, cls: type) -> Iterator[str]:
         yield f"class {_name(cls)}"
-        if cls.__module__ == "builtins" or not self._first_time(cls):
+        if _is_standard(cls.__module__) or not self._first_time(cls):
             return
         own = cls.__dict__
         yield f"event {own.get('__event_type__')} {own.get('__event_version__')} tag {own.get('__tag__')!r}"
@@ -178,6 +183,15 @@ def _is_own_work(name: str, thing: object, cls: type) -> bool:
     if isinstance(thing, _FUNCTIONS):
         return True
     return not name.startswith("__") and isinstance(thing, (*_CONSTANTS, tuple, frozenset))
+
+
+def _is_standard(module: str | None) -> bool:
+    """Whether it is Python's own; a module of somebody else's may bear the name of one that is not imported, as ``test`` or ``code``."""
+    root = _root(module)
+    if root not in sys.stdlib_module_names:
+        return False
+    file = getattr(sys.modules.get(root), "__file__", None)
+    return file is None or os.path.realpath(file).startswith(_STANDARD)
 
 
 def _name(thing: Any) -> str:

@@ -112,6 +112,35 @@ def test_another_process_and_hash_seed_has_the_same_fingerprint(tmp_path: Path):
     assert {load(SOURCE)} == seen
 
 
+@pytest.mark.parametrize("default", ["{}", "[]", "attrs.Factory(lambda: re.compile('b+'))", "attrs.Factory(functools.partial(copy.deepcopy, {}))"])
+def test_what_else_the_process_has_done_does_not_count(tmp_path: Path, default: str):
+    """Python's modules keep caches, of patterns and of formats; a copy that is made of a default reaches some of them."""
+    source = f"""
+import copy, functools, re
+import attrs
+from intentlog.agents import Aggregate
+
+class State(Aggregate):
+    lines: dict[str, int] = {default}
+"""
+    (tmp_path / "folded.py").write_text(source)
+    program = "import re; re.compile({!r}); import folded; from intentlog.eventlog.fingerprint import fingerprint as f; print(f(folded.State))"
+    done = [subprocess.run([sys.executable, "-c", program.format(word)], cwd=tmp_path, capture_output=True, text=True, check=True) for word in ("a", "bb")]
+    assert done[0].stdout == done[1].stdout
+
+
+@pytest.mark.parametrize("name", ["test", "calendar"])
+def test_a_module_of_ones_own_is_followed_whatever_it_is_called(tmp_path: Path, name: str):
+    program = f"import {name}; from intentlog.eventlog.fingerprint import fingerprint as f; print(f({name}.State, {name}.fold))"
+    seen = set()
+    for step in "12":
+        folder = tmp_path / step
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(f"class State:\n    step = {step}\n\ndef fold(x):\n    return x + {step}\n")
+        seen.add(subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True).stdout)
+    assert 2 == len(seen)
+
+
 def test_what_a_closure_holds_counts():
     def adder(step: int) -> Any:
         return lambda x: x + step
