@@ -24,6 +24,7 @@ from .fold import head_of
 from .forking.begun import codec_for, is_still
 from .orphans import lost_send
 from .signatures import Signatures
+from .verify_plain import check_plain
 from .verify_report import Fault, FaultKind, OpenIntent, StreamReport
 from .verify_rows import Unseen, keeps_ids_apart, lacking_indexes, nowhere, odd_cells, unseen_rows
 from .verify_stream import Check
@@ -62,7 +63,7 @@ def verify_all(
             _look_for(log, stream)
             check.run(log.read(stream))
             _beside(log, check, checkpoints)
-            _snapshot(log, folder, report)
+            _snapshot(log, app, folder, report)
         except EmptyStream as problem:
             if rows is None:  # otherwise it has some, in another place
                 report.fault(FaultKind.EMPTY, 0, str(problem))
@@ -135,13 +136,13 @@ def _beside(log: EventLog, check: Check, checkpoints: dict[str, int]) -> None:
         report.fault(FaultKind.NO_WAKE, check.version, text)
 
 
-def _snapshot(log: EventLog, folder: Folder | None, report: StreamReport) -> None:
+def _snapshot(log: EventLog, app: App | None, folder: Folder | None, report: StreamReport) -> None:
     """A snapshot under today's fingerprint must be the fold from zero; any other is ignored, as it is when it is loaded (S-8.2)."""
     snapshot = log.snapshots.load([report.stream]).get(report.stream)
     if snapshot is None:
         return
     if folder is None:
-        report.snapshot_ignored = "no app that folds this stream was given"
+        check_plain(log, app, report, snapshot)
         return
     if snapshot.fingerprint != folder.fingerprint:
         report.snapshot_ignored = "it was made by other folding code"

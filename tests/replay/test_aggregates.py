@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from intentlog.agents import App
+from intentlog.eventlog.log import Snapshot
 from intentlog.eventlog.opening import open_log
 from intentlog.replay import Kind, StateCheck, Verdict, replay_all, state_at
 from intentlog.replay.aggregates import snapshot_of
+from intentlog.replay.verify import verify_all
 from tests.replay.test_code import eventlog
 
 WALLET = """
@@ -131,3 +134,23 @@ def test_an_aggregate_has_no_inputs_to_leave_out_and_is_told_what_tells_more(pai
     assert (3, "") == (code, out)
     assert f"{STREAM} has no inputs to leave out" in said and f"eventlog trace {STREAM}@1" in said
     assert 0 == eventlog(paid, "trace", f"{STREAM}@1", apart=True)[0]
+
+
+def test_an_aggregates_snapshot_is_verified_like_an_agents(paid):
+    app = loaded(WALLET)
+    log = open_log(f"sqlite:///{paid}/eventlog.db")
+
+    def told(kept: Snapshot) -> tuple[list[str], str]:
+        log.snapshots.delete(STREAM)
+        log.snapshots.save(STREAM, kept)
+        (report,) = verify_all(log, app, [STREAM])
+        return [each.text for each in report.faults.values()], report.snapshot_ignored
+
+    kept = snapshot_of(app, STREAM, [row for rows in log.rows(STREAM) for row in rows])
+    assert kept is not None
+    assert ([], "") == told(kept)
+    assert ([], "it was made by other folding code") == told(attrs.evolve(kept, fingerprint="other"))
+    assert (["the snapshot at version 1 cannot be read"], "") == told(attrs.evolve(kept, data=b"x"))
+    assert (["at state.cents the fold has 300, the snapshot 400"], "") == told(attrs.evolve(kept, version=0))
+    assert (["the snapshot is at version 7, but the stream ends at 1"], "") == told(attrs.evolve(kept, version=7))
+    log.close()
