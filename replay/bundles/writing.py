@@ -64,7 +64,8 @@ def write_bundle(
     histories, wakes = _read(log, names)
     for place, (name, (events, redacted)) in enumerate(redact_all(redacting, histories).items()):
         for event in events:
-            types.setdefault(event.type, set()).add(event.schema)
+            if isinstance(event.schema, int):  # otherwise a hand was at it: verify and raw tell of it
+                types.setdefault(event.type, set()).add(event.schema)
         member = _member(members, f"streams/{place}", _encoded(name, events))
         snapshot = None if redact else _snapshot(_folded(app, name, events) or log.snapshots.load((name,)).get(name), members, f"snapshots/{place}")
         entries.append(StreamEntry(name, len(events), member, snapshot, wakes.get(name), name in wakes, tuple(redacted)))

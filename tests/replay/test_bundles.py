@@ -338,3 +338,12 @@ def test_a_bundle_of_a_stream_that_somebody_goes_on_with_has_events_and_wake_up_
     write_bundle(world.log, [STREAM], tmp_path / "b.bundle", app)
     assert len(moved) > 1
     assert [True] == [report.sound for report in verify_all(open_bundle(tmp_path / "b.bundle"), app)]
+
+
+def test_a_row_that_a_hand_was_at_is_bundled_as_it_is_and_told_by_verify(world, app, tmp_path):
+    world.story(app, RefundAsked("o-1", 4200))
+    odd = [event._replace(schema="x") if event.version == 3 else event for event in world.log.read(STREAM)]
+    write_bundle(BundleLog("odd", Manifest(FORMAT, VERSION, "", "", "memory", (), {}), {STREAM: odd}, {}), [STREAM], tmp_path / "b.bundle")
+    opened = open_bundle(tmp_path / "b.bundle")
+    assert odd == list(opened.read(STREAM))
+    assert [False] == [report.sound for report in verify_all(opened)]
