@@ -164,6 +164,8 @@ class _Following:
             part.take(fact)
             if isinstance(fact, facts.InputSent):
                 self._sent(fact, node)
+            elif isinstance(fact, facts.AggregateSaved):
+                self._emitted(fact, node)
             if part.over:
                 return
 
@@ -183,6 +185,13 @@ class _Following:
         self.known[stored.stream, stored.event_id] = node
         self.anywhere.setdefault(stored.event_id, node)
         return node
+
+    def _emitted(self, fact: facts.AggregateSaved, node: Traced) -> None:
+        """The events that the turn had for another aggregate, in its stream."""
+        last = fact.version + len(fact.types) - 1
+        for line in story(self.log, fact.stream, self.app, first=fact.version, last=last) if self.log.head(fact.stream) >= last else ():
+            if line.stored.correlation == node.stored.correlation:
+                self._hung(line, node, node.stored)
 
     def _sent(self, fact: facts.InputSent, node: Traced) -> None:
         event_id = input_event_id(fact.input_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,12 @@ def test_an_aggregates_snapshot_is_verified_like_an_agents(paid):
     assert (["at state.cents the fold has 300, the snapshot 400"], "") == told(attrs.evolve(kept, version=0))
     assert (["the snapshot is at version 7, but the stream ends at 1"], "") == told(attrs.evolve(kept, version=7))
     log.close()
+
+
+def test_what_a_turn_emitted_to_an_aggregate_stands_below_it_in_a_trace(paid):
+    code, out, _ = eventlog(paid, "trace", f"{STREAM}@1", "--json", *APP, apart=True)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert 0 == code
+    assert {"tills-b", STREAM} == {row["stream"] for row in rows}
+    (found,) = (row for row in rows if row["stream"] == STREAM)
+    assert (1, "paid.in") == (found["version"], found["type"])
