@@ -23,6 +23,9 @@ from .log import BundleLog
 from .seams import check_nothing_else
 
 T = TypeVar("T")
+_CELLS = frozenset({int, float, bool, str, bytes, type(None)})
+"""What a column may hold where a hand was at it: a bundle tells of that as its log does."""
+_MOST = 2**63
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -123,8 +126,11 @@ def _events(file: Path, archive: zipfile.ZipFile, entry: StreamEntry) -> list[St
     rows = _parsed(file, entry.member.name, lambda: msgspec.msgpack.decode(blob, type=list[list[Any]]))
     if len(rows) != entry.events or any(len(row) != COLUMNS for row in rows):
         raise BrokenBundle(f"{file}: {entry.name!r:.80} does not hold {entry.events} events of {COLUMNS} columns. {AGAIN}")
+    odd = {type(cell) for row in rows for cell in row} - _CELLS
+    if odd:
+        raise BrokenBundle(f"{file}: {entry.name!r:.80} has a {odd.pop().__name__} for a column, which no log holds. {AGAIN}")
     events = [StoredEvent(row[0], entry.name, *row[1:]) for row in rows]
-    if any(type(event.position) is not int or type(event.version) is not int for event in events):
+    if any(type(place) is not int or place >= _MOST for event in events for place in (event.position, event.version)):
         raise BrokenBundle(f"{file}: {entry.name!r:.80} has an event without a place. {AGAIN}")
     return events
 

@@ -298,6 +298,22 @@ def test_bytes_that_are_no_events_are_refused(bundle):
         open_bundle(rewritten(bundle, change))
 
 
+@pytest.mark.parametrize(
+    ("place", "cell"), [(place, cell) for place in range(9) for cell in ([1], {"a": 1}, msgspec.msgpack.Ext(5, b"x"))] + [(0, 2**63), (1, 2**63)]
+)
+def test_columns_that_no_log_holds_are_refused(bundle, place, cell):
+    def change(members: dict[str, bytes]) -> None:
+        rows = msgspec.msgpack.decode(members["streams/0"])
+        rows[3][place] = cell
+        members["streams/0"] = msgspec.msgpack.encode(rows)
+        manifest = json.loads(members[MANIFEST])
+        manifest["streams"][0]["member"] |= {"size": len(members["streams/0"]), "sha256": hashlib.sha256(members["streams/0"]).hexdigest()}
+        members[MANIFEST] = json.dumps(manifest).encode()
+
+    with pytest.raises(BrokenBundle, match=r"for a column, which no log holds|has an event without a place"):
+        open_bundle(rewritten(bundle, change))
+
+
 def test_other_files_are_no_bundles(tmp_path):
     (tmp_path / "foreign.bundle").write_bytes(b"SQLite format 3\x00" + bytes(500))
     with pytest.raises(BrokenBundle, match="is no bundle"):
