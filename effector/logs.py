@@ -15,6 +15,7 @@ import structlog
 
 from ..eventlog.console import masked
 from ..eventlog.errors import LogError
+from .lines import Lines
 from .outbox import Pending
 from .phases import Outcome
 from .watching import Watching
@@ -28,14 +29,15 @@ _SAME_AGAIN: Final = 10.0
 
 
 def logger(level: str = "info", file: TextIO | None = None, **bound: Any) -> Any:
-    """A logger of its own, which changes nothing for the process; ``bound`` stands in every line."""
+    """A logger of its own, which changes nothing for the process and never raises; ``bound`` stands in every line."""
     out = file or sys.stderr
     look: Any = structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False)
     if not out.isatty():
         look = structlog.processors.JSONRenderer(ensure_ascii=False, sort_keys=False)
     chain = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True), _masked, look]
+    lines: Any = Lines(out)
     wrapper = structlog.make_filtering_bound_logger(_LEVELS[level])
-    return structlog.wrap_logger(structlog.WriteLogger(out), processors=chain, wrapper_class=wrapper, context_class=dict, **bound)
+    return structlog.wrap_logger(structlog.WriteLogger(lines), processors=chain, wrapper_class=wrapper, context_class=dict, **bound)
 
 
 def _masked(_: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -260,8 +260,9 @@ class Replica:
 
     def _leave(self) -> NoReturn:
         """End the process here and now, whatever still runs in it."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for each in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # nobody takes what is left; ending is what matters
+                each.flush()
         os._exit(self.exit_code)
 
     def _quiet(self) -> dict[str, float]:
