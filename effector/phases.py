@@ -30,6 +30,7 @@ import attrs
 from ..agents import facts
 from ..agents.calling import called, raised
 from ..agents.errors import ArgumentRefused
+from ..agents.failures import text_of
 from ..agents.intents import ERROR, EXPIRED, OK, REJECTED, UNKNOWN, attempt_event_id, fact_id, settlement_event_id
 from ..agents.signing import OFF, Signature, Verifier
 from ..agents.tools import IntentInfo, Tool, ToolSet, bind_arguments
@@ -142,10 +143,10 @@ async def recover(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
         if asked.value is not None:
             try:
                 return Outcome(OK, value=_recordable(asked.value, tool, codec))
-            except Exception as refused:  # and so is what it found, when that cannot be recorded
+            except BaseException as refused:  # and so is what it found, when that cannot be recorded, whatever its own methods raise
                 problem = refused
         if problem is not None:  # whatever a reconciler raises, it could not tell
-            return Outcome(UNKNOWN, failure=facts.Failure(type(problem).__name__, f"its reconcile function failed: {_text(problem)}"))
+            return Outcome(UNKNOWN, failure=facts.Failure(type(problem).__name__, f"its reconcile function failed: {text_of(problem)}"))
     return Outcome(
         UNKNOWN,
         failure=facts.Failure(
@@ -170,14 +171,14 @@ async def execute(pending: Pending, tool: Tool, bound: dict[str, Any], codec: Co
         text = f"{tool.name} ran longer than {seconds:g} s; whether it took effect is not known"
         return Outcome(ERROR, failure=facts.Failure("TimedOut", text, raised(ended.problem)))
     if ended.problem is not None:
-        failure = facts.Failure(type(ended.problem).__name__, _text(ended.problem))
+        failure = facts.Failure(type(ended.problem).__name__, text_of(ended.problem))
         return Outcome(ERROR, failure=failure, retry_after=tool.policies.waits(ended.problem))
     try:
         return Outcome(OK, value=_recordable(ended.value, tool, codec))
     except _TooLarge as problem:
         return Outcome(ERROR, failure=facts.Failure("ResultTooLarge", str(problem)))
-    except LogError as problem:
-        return Outcome(ERROR, failure=facts.Failure("Unencodable", f"{tool.name} ran, but its result cannot be recorded: {problem}"))
+    except BaseException as problem:  # whatever the value's own methods raise: it ran, and SystemExit in a task would end the loop
+        return Outcome(ERROR, failure=facts.Failure("Unencodable", f"{tool.name} ran, but its result cannot be recorded: {_told(problem)}"))
 
 
 def next_attempt(pending: Pending, tool: Tool, outcome: Outcome, now: Micros) -> Micros | Outcome:
@@ -192,6 +193,10 @@ def next_attempt(pending: Pending, tool: Tool, outcome: Outcome, now: Micros) ->
 
 class _TooLarge(Exception):
     """A result of more bytes than an outcome may hold."""
+
+
+def _told(problem: BaseException) -> str:
+    return text_of(problem) if isinstance(problem, LogError) else f"{type(problem).__name__}: {text_of(problem)}"
 
 
 def _recordable(value: Any, tool: Tool, codec: Codec) -> Any:
@@ -215,13 +220,6 @@ async def _called(tool: Tool, fn: Any, first: Any, arguments: dict[str, Any]) ->
 
 def _info(pending: Pending, attempt: int) -> IntentInfo:
     return IntentInfo(pending.intent.intent_id, pending.stream, pending.intent.seq, pending.intent.step, attempt)
-
-
-def _text(problem: BaseException) -> str:
-    try:
-        return str(problem)[:20_000]
-    except Exception as fault:  # a user's __str__ may raise anything, and the outcome must still be recorded
-        return f"(its text cannot be had: {type(fault).__name__})"
 
 
 def attempted_event(codec: Codec, pending: Pending, effector: str, token: int) -> NewEvent:

@@ -29,6 +29,27 @@ class Unprintable(Exception):
         raise RuntimeError
 
 
+class Loud(str):
+    __slots__ = ()
+
+    def __getitem__(self, _: Any) -> str:
+        raise SystemExit(2)
+
+
+class Hostile(Exception):
+    """Whatever is asked of it raises ``args[0]``."""
+
+    def __str__(self) -> str:
+        raise self.args[0]
+
+    __repr__ = __str__
+
+
+class Subtle(Exception):
+    def __str__(self) -> str:
+        return Loud("subtle")
+
+
 @tool(side_effect=True, timeout=timedelta(milliseconds=50))
 async def echo(text: str, *, intent: IntentInfo) -> str:
     return f"{text} {intent.intent_id} {intent.stream} {intent.seq} {intent.step_index} {intent.attempt}"
@@ -148,6 +169,8 @@ async def told(info: IntentInfo, text: str) -> Any:
         (raising(SystemExit(1)), "UNKNOWN"),
         (raising(StopIteration()), "UNKNOWN"),
         (raising(Unprintable()), "UNKNOWN"),
+        (raising(Hostile(SystemExit(2))), "UNKNOWN"),
+        (lambda info, text: Hostile(SystemExit(2)), "UNKNOWN"),
     ],
 )
 def test_reconcile_is_asked_and_whatever_it_does_there_is_an_outcome(reconcile, status):
@@ -181,6 +204,10 @@ PROBLEMS = [
     TimeoutError("its own"),
     StopIteration("s"),
     Unprintable(),
+    Hostile(SystemExit(2)),
+    Hostile(KeyboardInterrupt()),
+    Hostile(asyncio.CancelledError()),
+    Subtle(),
     ExceptionGroup("g", [ValueError("a")]),
     ValueError("\ud800"),
 ]
@@ -204,7 +231,17 @@ def test_whatever_a_tool_raises_is_an_error_that_can_be_recorded(problem, blocki
     assert outcome.failure == CODEC.decode(event.type, event.schema, event.data).failure
 
 
-@pytest.mark.parametrize("value", [object(), {1, object()}, lambda: None, open], ids=["an object", "a set", "a function", "a built-in"])
+UNRECORDABLE = {
+    "an object": object(),
+    "a set": {1, object()},
+    "a function": lambda: None,
+    "a built-in": open,
+    "one that exits when it is shown": Hostile(SystemExit(2)),
+    "one that cancels when it is shown": [Hostile(asyncio.CancelledError())],
+}
+
+
+@pytest.mark.parametrize("value", UNRECORDABLE.values(), ids=UNRECORDABLE)
 def test_a_result_that_cannot_be_recorded_is_an_error_for_it_ran(value):
     async def gives() -> Any:
         return value

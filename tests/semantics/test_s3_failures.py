@@ -195,6 +195,13 @@ class Unprintable(Exception):
     __repr__ = __str__
 
 
+class Exiting(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+    __repr__ = __str__
+
+
 class Unpicklable(Exception):
     def __init__(self) -> None:
         super().__init__(lambda: None)
@@ -211,6 +218,7 @@ class Ending(BaseException):
     "problem",
     [
         Unprintable(),
+        Exiting(),
         Unpicklable(),
         ValueError("\ud800 and \x00"),
         ExceptionGroup("several", [ValueError("a")]),
