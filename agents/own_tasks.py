@@ -1,7 +1,8 @@
-"""Tasks that a user's function begins: a SystemExit in one of them ends that task, and neither the loop nor the process.
+"""Tasks that a user's function begins: a SystemExit or KeyboardInterrupt in one of them ends that task, and neither the loop nor the process.
 
-asyncio lets SystemExit out of whatever task raises it and so ends the loop, with every call, lease and turn on it. A function
-that exits is a function that failed, whether it exits itself or in a task of its own.
+asyncio lets these two out of whatever task raises them and so ends the loop, with every call, lease and turn on it. A function
+that exits is a function that failed, whether it exits itself or in a task of its own. Nobody's ^C is lost by that: whoever serves
+heeds it himself, and ``asyncio.run`` remembers it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from collections.abc import Coroutine
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
+from .failures import text_of
+
 T = TypeVar("T")
 _INSIDE: Final[ContextVar[bool]] = ContextVar("a user's function", default=False)
 
 
 class Exited(Exception):
-    """Stands for the SystemExit that is its cause, where a task raised it."""
+    """Stands for the SystemExit or KeyboardInterrupt that is its cause, where a task raised it."""
+
+
+_ENDS: Final = (SystemExit, KeyboardInterrupt)
 
 
 class _Guarded(Coroutine[Any, Any, T]):
-    """A coroutine that is another one, but for SystemExit."""
+    """A coroutine that is another one, but for what ends a loop."""
 
     def __init__(self, own: Coroutine[Any, Any, T]) -> None:
         self._own = own
@@ -28,13 +34,13 @@ class _Guarded(Coroutine[Any, Any, T]):
     def send(self, value: Any) -> Any:
         try:
             return self._own.send(value)
-        except SystemExit as problem:
+        except _ENDS as problem:
             raise _exited(problem) from problem
 
     def throw(self, *raised: Any) -> Any:
         try:
             return self._own.throw(*raised)
-        except SystemExit as problem:
+        except _ENDS as problem:
             raise _exited(problem) from problem
 
     def close(self) -> None:
@@ -47,8 +53,8 @@ class _Guarded(Coroutine[Any, Any, T]):
         return getattr(self._own, name)  # what asyncio tells of a task: its name, its frame, where it waits
 
 
-def _exited(problem: SystemExit) -> Exited:
-    return Exited(f"SystemExit: {problem}")
+def _exited(problem: BaseException) -> Exited:
+    return Exited(f"{type(problem).__name__}: {text_of(problem)}")
 
 
 class _Begins:

@@ -23,10 +23,12 @@ class EndedFromInside(CouldNot):
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """``asyncio.run``. Raises ``EndedFromInside`` when its tasks were cancelled, or its loop stopped."""
+    """``asyncio.run``, where signals are heeded by others. Raises ``EndedFromInside`` when its tasks were cancelled, or its loop stopped
+    or left, as by a callback that exits: no ^C comes out of it as a KeyboardInterrupt.
+    """
     try:
         asyncio.run(main)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, SystemExit, KeyboardInterrupt):
         raise EndedFromInside from None
     except RuntimeError as problem:
         if str(problem) != _STOPPED:

@@ -144,13 +144,14 @@ def test_whatever_a_tools_own_tasks_raise_there_is_an_outcome(problem, grouped):
     assert ("ERROR", None) == (outcome.status, outcome.retry_after)
 
 
+@pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt()], ids=lambda ending: type(ending).__name__)
 @pytest.mark.parametrize("way", ["awaited", "gathered", "in a group", "left alone", "cancelled before it began"])
-def test_a_task_of_a_tool_that_exits_ends_no_more_than_the_call(way):
-    """As asyncio has it, SystemExit in a task ends the loop, and with it every other call of the effector."""
+def test_a_task_of_a_tool_that_exits_ends_no_more_than_the_call(way, ending):
+    """As asyncio has it, these two in a task end the loop, and with it every other call of the effector."""
 
     async def exits() -> None:
         await asyncio.sleep(0)
-        raise SystemExit(3)
+        raise ending
 
     async def divides() -> str:
         task = asyncio.create_task(exits())
@@ -175,7 +176,8 @@ def test_a_task_of_a_tool_that_exits_ends_no_more_than_the_call(way):
         return await phases.execute(pending(made.name), made, {}, CODEC), await other
 
     outcome, other = asyncio.run(story())
-    kinds = {"awaited": "SystemExit", "gathered": "SystemExit", "in a group": "ExceptionGroup", "cancelled before it began": "CancelledError"}
+    kind = type(ending).__name__
+    kinds = {"awaited": kind, "gathered": kind, "in a group": "ExceptionGroup", "cancelled before it began": "CancelledError"}
     assert ("goes on", kinds.get(way)) == (other, outcome.failure.type if outcome.failure else None)
 
 

@@ -42,7 +42,26 @@ async def stops(name: str, *, intent: IntentInfo) -> str:
     await asyncio.sleep(0.1)
     return name
 
-ALL = [gated, work, cancels, swallows, stops]
+def leaves(problem):
+    def leave():
+        raise problem
+    asyncio.get_running_loop().call_soon(leave)
+
+@tool(side_effect=True)
+async def exits(name: str, *, intent: IntentInfo) -> str:
+    note("begun", intent)
+    leaves(SystemExit(0))
+    await asyncio.sleep(0.1)
+    return name
+
+@tool(side_effect=True)
+async def interrupts(name: str, *, intent: IntentInfo) -> str:
+    note("begun", intent)
+    leaves(KeyboardInterrupt())
+    await asyncio.sleep(0.1)
+    return name
+
+ALL = [gated, work, cancels, swallows, stops, exits, interrupts]
 TOOLS = ToolSet(ALL)
 
 @agent("a")
@@ -51,7 +70,7 @@ async def nothing(ctx, n: int):
 
 app = App(agents=[nothing], tools=ALL)
 """
-ENDINGS = ("cancels", "swallows", "stops")
+ENDINGS = ("cancels", "swallows", "stops", "exits", "interrupts")
 
 
 @pytest.fixture
