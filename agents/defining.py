@@ -93,6 +93,8 @@ def agent(
     planned = _schedules(name, schedules)
 
     def make(fn: Callable[..., Awaitable[Any]]) -> Agent:
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise DefinitionError(f"agent {name}: retry= takes a RetryPolicy, such as RetryPolicy(max_attempts=5), not {retry!r:.80}")
         if not inspect.iscoroutinefunction(fn):
             raise DefinitionError(f"agent {name}: {getattr(fn, '__qualname__', fn)} must be an async function")
         parameters = [p for p in inspect.signature(fn).parameters.values() if p.default is p.empty]

@@ -65,18 +65,6 @@ class Rate:
             raise DefinitionError(f"Rate({self.calls}, per={self.per}): give 1 to {_MOST_CALLS:,} calls in a span longer than zero, for example Rate(10)")
 
 
-def _wrong_field(retry: RetryPolicy) -> str:
-    """Which field of ``retry`` would fail when it is first asked, after a first attempt."""
-    for name, value in (("first", retry.first), ("longest", retry.longest)):
-        if not isinstance(value, timedelta):
-            return f"retry=RetryPolicy({name}=…) takes a timedelta, such as timedelta(seconds=5), not {value!r:.80}"
-    if type(retry.max_attempts) is not int:
-        return f"retry=RetryPolicy(max_attempts=…) takes a whole number from 1, not {retry.max_attempts!r:.80}"
-    if type(retry.factor) not in (int, float):
-        return f"retry=RetryPolicy(factor=…) takes a number, not {retry.factor!r:.80}"
-    return ""
-
-
 @attrs.frozen
 class ToolPolicies:
     """How one tool is to be called."""
@@ -97,8 +85,6 @@ class ToolPolicies:
             return f"retry= takes a RetryPolicy, such as RetryPolicy(max_attempts=5), not {self.retry!r:.80}"
         if self.rate is not None and not isinstance(self.rate, Rate):
             return f"rate= takes a Rate, such as Rate(10, per=timedelta(seconds=1)), not {self.rate!r:.80}"
-        if self.retry is not None and (wrong := _wrong_field(self.retry)):
-            return wrong
         if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
             return f"concurrency= must be a whole number from 1, not {self.concurrency!r:.80}"
         return ""

@@ -55,6 +55,10 @@ class Buses:
             if each.name == scheme:
                 return cast("MakeBus", each.load())
         known = ", ".join(f"{each}://" for each in sorted({*self._given, *_OURS, *(each.name for each in entry_points(group=GROUP))}))
+        if url == f"{scheme}://":
+            raise BadBusUrl(
+                f"{scheme}:// alone names nothing, and no bus here is called so; it must begin with one of {known}, or with eventlog: for the log's own tail"
+            )
         raise BadBusUrl(f"no bus here understands {masked_url(url)!r:.300}; it must begin with one of {known}, or with eventlog: for the log's own tail")
 
 

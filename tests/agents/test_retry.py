@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from intentlog.agents.errors import ArgumentRefused, ImpossibleHistory, ModelFailed, TurnTimedOut
+from intentlog.agents import agent
+from intentlog.agents.errors import ArgumentRefused, DefinitionError, ImpossibleHistory, ModelFailed, TurnTimedOut
 from intentlog.agents.retry import RetryPolicy
 from intentlog.eventlog.errors import LogUnavailable, Unencodable
 
@@ -33,3 +34,40 @@ def test_one_attempt_means_none_again():
 def test_no_attempt_at_all_is_no_policy():
     with pytest.raises(ValueError, match="max_attempts"):
         RetryPolicy(max_attempts=0)
+
+
+NO_POLICIES = [
+    {"max_attempts": "3"},
+    {"max_attempts": 2.5},
+    {"max_attempts": True},
+    {"first": 5},
+    {"first": timedelta(seconds=-1)},
+    {"longest": 60},
+    {"longest": None},
+    {"factor": "2"},
+    {"factor": 0},
+    {"factor": float("nan")},
+    {"factor": float("inf")},
+]
+
+
+@pytest.mark.parametrize("given", NO_POLICIES, ids=str)
+def test_a_field_that_could_only_fail_after_an_attempt_is_refused_where_it_stands_and_named(given):
+    ((name, value),) = given.items()
+    with pytest.raises(DefinitionError) as refused:
+        RetryPolicy(**given)
+    assert f"RetryPolicy({name}=…) takes" in str(refused.value)
+    assert repr(value) in str(refused.value)
+
+
+@pytest.mark.parametrize("factor", [1e300, 10**400, 1e-300])
+def test_no_factor_makes_a_wait_that_no_timedelta_holds(factor):
+    policy = RetryPolicy(factor=factor, first=timedelta(seconds=2))
+    assert policy.delay(2) <= policy.delay(1) if factor < 1 else policy.delay(2) == policy.longest
+
+
+def test_an_agent_takes_a_policy_and_nothing_else():
+    async def code(ctx: object) -> None: ...
+
+    with pytest.raises(DefinitionError, match="retry= takes a RetryPolicy"):
+        agent("a", retry=3)(code)  # type: ignore[arg-type]

@@ -111,6 +111,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a bus without a sink": (BUS | {"results_to": None}, "--results-to (EFFECTOR_RESULTS_TO): intents from a bus need it"),
     "a bus without a dedup store": (BUS | {"dedup": None}, "--dedup (EFFECTOR_DEDUP): intents from a bus need it"),
     "no such bus": (BUS | {"intents_from": "pigeon://me:hunter2@loft/x"}, "no bus here understands 'pigeon://***@loft/x'"),
+    "the scheme of no bus": (BUS | {"approvals_to": "https://"}, "https:// alone names nothing, and no bus here is called so"),
     "a bus that nobody could reach": (BUS, "a memory:// bus ends with its process"),
     "a webhook beside a bus": (BUS | {"approvals_to": "webhook+https://x/hunter2", "signing_keys": "env:K"}, "questions go to a topic, and not to a webhook"),
     "no topic": (BUS | {"results_to": "memory://here"}, "it is memory://NAME/TOPIC"),
