@@ -72,6 +72,8 @@ class Carrying:
         self._counts, self._limits, self._boundary, self._on_error, self._watching = counts, limits, boundary, on_error, watching
         #: Calls of users' code under way: whose, and when its time is up.
         self.calls: dict[Claim, tuple[Pending, float]] = {}
+        #: Of these, the ones that have not begun: the store is asked for their lease first, however long it takes.
+        self.asking: set[Claim] = set()
         #: Appends under way.
         self.appending = 0
         self._gone: set[Claim] = set()
@@ -134,8 +136,10 @@ class Carrying:
 
         def under_way() -> None:
             self.calls[claim] = (pending, loop.time() + seconds)
+            self.asking.discard(claim)
 
-        under_way()
+        self.calls[claim] = (pending, loop.time() + seconds)
+        self.asking.add(claim)
         result: T | None = None
         try:
             result = await asyncio.ensure_future(guard.before(call, lambda: self._is_ours(claim), under_way))
@@ -143,6 +147,7 @@ class Carrying:
             pass
         finally:
             self.calls.pop(claim, None)
+            self.asking.discard(claim)
         if guard.refused:
             self.lose(claim, pending)
             raise LeaseLost(f"{claim.name}: the lease may be over, so {tool.name} was not called.")

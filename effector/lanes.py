@@ -71,6 +71,8 @@ class Lanes:
                 patient = now + _DEAF
             looked = now
             for claim, (pending, deadline) in list(self._carrying.calls.items()):
+                if claim in self._carrying.asking:
+                    continue
                 entry = self.running.get(claim.name)
                 if now > max(deadline + _DEAF, patient) and entry is not None and entry[0] == claim:
                     del self.running[claim.name]

@@ -40,14 +40,17 @@ class Calling:
         Raises ``Lost`` when it was not begun, or is somebody else's, and ``Deaf``.
         """
         holding, loop, seconds = self._means.holding, asyncio.get_running_loop(), tool.timeout.total_seconds()
-        guard = Guard(lambda: holding.leases.stands(held))
+        guard, begun = Guard(lambda: holding.leases.stands(held)), asyncio.Event()
 
         def under_way() -> None:
             held.deadline = loop.time() + seconds
+            begun.set()
 
-        under_way()
+        held.deadline = loop.time() + seconds
         call = held.call = asyncio.ensure_future(guard.before(coroutine, lambda: holding.renew_now(held), under_way))
+        call.add_done_callback(lambda _: begun.set())
         try:
+            await begun.wait()  # a store that takes its time over the renewal takes none of the tool's
             until = loop.time() + seconds + _DEAF
             done, _ = await asyncio.wait({call}, timeout=seconds + _DEAF)
             if not done and loop.time() > until + _OVERSLEPT:  # this process stood still: the tool has not heard of its timeout yet
