@@ -68,6 +68,11 @@ class _Begins:
         return asyncio.Task(given, loop=loop, **named) if self._before is None else self._before(loop, given, **named)
 
 
+def is_inside() -> bool:
+    """Whether a user's function runs here, or a task or callback that one began."""
+    return _INSIDE.get()
+
+
 def guard_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """From now on in this context, tasks that are begun are a user's function's own."""
     before = loop.get_task_factory()

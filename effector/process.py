@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import attrs
@@ -29,6 +28,7 @@ from .keeping import pause
 from .measures import EffectorSettings
 from .neighbours import evict_dead
 from .outage import Outage
+from .pool import Pool
 
 _LOOK: Final = 1.0
 """Seconds between two looks at what others do: who died, and whether the log takes what they append."""
@@ -103,7 +103,7 @@ class Process:
         self._stop = asyncio.Event()
         # A thread for everything that may block at once: a dozen slow tools must not hold up the renewal of leases (S-6.7).
         threads = self.worker_settings.concurrency + self.effector_settings.concurrency + 8
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="eventlog"))
+        asyncio.get_running_loop().set_default_executor(Pool(threads, "eventlog"))
         evict_dead(self.log)
         committer = Committer(self.log, after_commit=self._committed)
         self._worker = Worker(

@@ -32,6 +32,7 @@ from .grounds import QUIET, Engine, Ground, Making
 from .health import HealthServer
 from .logs import LogLines, fault, logger
 from .on_log import OnLog
+from .pool import Pool
 from .rights import refuse_without_rights
 from .running import ENDED, EndedFromInside, run
 from .settings import Settings, SettingsRefused, named
@@ -181,7 +182,7 @@ class Replica:
     async def serve(self) -> None:
         """Serve, and leave nothing running that would keep the process from ending."""
         loop = asyncio.get_running_loop()
-        pool = ThreadPoolExecutor(_THREADS, thread_name_prefix=_PREFIX)
+        pool = Pool(_THREADS, _PREFIX)
         loop.set_default_executor(pool)
         supervisor = Supervisor(self.lines, self._quiet())
         metrics, spans = self._metrics(), self._spans()
