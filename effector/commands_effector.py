@@ -29,13 +29,22 @@ def effector(crash: Boundary | None, until_idle: bool, **given: str | None) -> i
     \b
     eventlog effector --registry shop:app
     """
+    from .ending import ending_without_threads
     from .starting import ending_before_it_serves
 
-    with ending_before_it_serves(OK):
+    code = OK
+
+    def tell(threads: list[str]) -> None:
+        from .logs import logger
+
+        logger(replica=given.get("owner") or str(os.getpid())).warning("threads left", threads=threads[:20], count=len(threads))
+
+    with ending_before_it_serves(OK), ending_without_threads(lambda: code, tell):
         try:
             from .replica import serve
 
-            return serve(given, until_idle=until_idle, boundary=crash)
+            code = serve(given, until_idle=until_idle, boundary=crash)
+            return code
         except Exception as problem:
             if not _is_a_line(problem):
                 raise

@@ -9,7 +9,7 @@ import pytest
 from tests.effector.service.replicas import World, eventually
 
 TOOLS = """
-import asyncio, time
+import asyncio, concurrent.futures, threading, time
 from datetime import timedelta
 from intentlog.agents.tools import IntentInfo, ToolSet, tool
 from tools import note, work
@@ -20,7 +20,15 @@ async def hands_over(name: str, *, intent: IntentInfo) -> str:
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 3600) for _ in range(8)))
     return name
 
-TOOLS = ToolSet([work, hands_over])
+POOL = concurrent.futures.ThreadPoolExecutor(4)
+
+@tool(side_effect=True)
+async def leaves(seconds: float, *, intent: IntentInfo) -> str:
+    note("begun", intent)
+    threading.Thread(target=time.sleep, args=(seconds,), name="a tool's own").start()
+    return POOL.submit(str, seconds).result()
+
+TOOLS = ToolSet([work, hands_over, leaves])
 """
 
 
@@ -38,3 +46,12 @@ def test_threads_that_tools_leave_behind_are_none_that_the_log_needs(shop: World
     eventually(lambda: shop.statuses(*behind) == ["OK"] * 8)
     assert 200 == replica.get("/readyz")[0]
     assert 0 == replica.end(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("seconds", [3600, 0.0])
+def test_a_thread_that_a_tool_began_and_left_does_not_keep_the_process(shop: World, seconds: float):
+    one = shop.stage("a", "leaves", seconds=seconds)
+    replica = shop.start(registry="shop:TOOLS")
+    eventually(lambda: shop.statuses(one) == ["OK"])
+    assert 0 == replica.end(signal.SIGTERM)
+    assert [] + [["a tool's own"]] * (seconds > 0) == [line["threads"] for line in replica.lines("threads left")]
