@@ -93,8 +93,6 @@ def agent(
     planned = _schedules(name, schedules)
 
     def make(fn: Callable[..., Awaitable[Any]]) -> Agent:
-        if retry is not None and not isinstance(retry, RetryPolicy):
-            raise DefinitionError(f"agent {name}: retry= takes a RetryPolicy, such as RetryPolicy(max_attempts=5), not {retry!r:.80}")
         if not inspect.iscoroutinefunction(fn):
             raise DefinitionError(f"agent {name}: {getattr(fn, '__qualname__', fn)} must be an async function")
         parameters = [p for p in inspect.signature(fn).parameters.values() if p.default is p.empty]
@@ -107,7 +105,7 @@ def agent(
             state,
             inputs,
             len(parameters) == 2,
-            retry or RetryPolicy(),
+            _policy(name, retry),
             turn_timeout,
             wait_timeout,
             intent_ttl,
@@ -119,6 +117,12 @@ def agent(
         )
 
     return make
+
+
+def _policy(name: str, given: RetryPolicy | None) -> RetryPolicy:
+    if given is not None and not isinstance(given, RetryPolicy):
+        raise DefinitionError(f"agent {name}: retry= takes a RetryPolicy, such as RetryPolicy(max_attempts=5), not {given!r:.80}")
+    return given or RetryPolicy()
 
 
 def _schedules(name: str, given: Iterable[Schedule]) -> tuple[Schedule, ...]:

@@ -8,7 +8,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -243,35 +242,6 @@ def test_what_is_about_to_be_called_when_its_lease_is_over_is_not_called_any_mor
 
     asyncio.run(run())
     assert ([], {name: "UNKNOWN"}) == (scene.begun, scene.statuses())
-
-
-def test_a_renewal_that_takes_long_before_a_call_takes_nothing_of_the_tools_time(scene: Scene, monkeypatch):
-    monkeypatch.setattr(module, "_DEAF", 0.1)
-    tools = ToolSet([*scene.tools, tool(side_effect=True, timeout=timedelta(seconds=0.6), name="unhurried")(slowly)])
-    scene.stage("k", "unhurried", name="x")
-    effector = scene.effector(tools=tools)
-    renews_late(scene.store, effector._holding.leases, monkeypatch)
-    scene.serve(effector)
-    assert (["OK"], []) == (list(scene.statuses().values()), [each for each in scene.heard.told if each[0] == "abandoned"])
-
-
-async def slowly(name: str) -> str:
-    await asyncio.sleep(0.4)
-    return name
-
-
-def renews_late(renewing: Any, leases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No lease stands until it has been renewed once, which takes longer than the call may."""
-    renew, stands, renewed = renewing.renew, leases.stands, threading.Event()
-
-    def late(*given: Any, **named: Any) -> Any:
-        time.sleep(1.0)
-        found = renew(*given, **named)
-        renewed.set()
-        return found
-
-    monkeypatch.setattr(renewing, "renew", late)
-    monkeypatch.setattr(leases, "stands", lambda key: renewed.is_set() and stands(key))
 
 
 SKEWS = {"5 min ahead": (5 * MINUTE, "OK"), "5 min behind": (-5 * MINUTE, "OK"), "further ahead than the lease": (11 * MINUTE, "UNKNOWN")}

@@ -123,38 +123,6 @@ def test_a_tool_deaf_to_its_timeout_is_left_to_its_lease_and_the_others_go_on(mo
         assert (["x"], ["x"], ["UNKNOWN"]) == (calls, heard.abandoned_of, outside.statuses())
 
 
-def test_a_renewal_that_takes_long_before_a_call_takes_nothing_of_the_tools_time(monkeypatch):
-    """It is no tool that is deaf: the store had not answered yet."""
-    monkeypatch.setattr(module, "_DEAF", 0.1)
-
-    async def brief(name: str) -> str:
-        return name
-
-    with Outside() as outside:
-        heard = Heard()
-        tools = ToolSet([*outside.tools, tool(side_effect=True, timeout=timedelta(seconds=0.2))(brief)])
-        outside.stage("x", tool="brief")
-        effector, committer = serving(outside, heard, tools=tools)
-        renew, stands, renewed = outside.log.schedule.renew, effector._leases.stands, threading.Event()
-
-        def late(*given: Any, **named: Any) -> Any:
-            time.sleep(1.5)  # three looks at the lanes
-            found = renew(*given, **named)
-            renewed.set()
-            return found
-
-        monkeypatch.setattr(outside.log.schedule, "renew", late)
-        monkeypatch.setattr(effector._leases, "stands", lambda claim: renewed.is_set() and stands(claim))
-
-        async def run() -> None:
-            running = asyncio.create_task(effector.run())
-            await until(lambda: outside.statuses() == ["OK"])
-            await stopped(effector, committer, running)
-
-        asyncio.run(run())
-        assert [] == heard.abandoned_of
-
-
 def test_tools_that_ignore_their_timeout_do_not_use_up_the_threads():
     gate = threading.Event()
 
