@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.agents.world import Ctx, World
 
 RUNS = 10_000
 PART = 2_000
+POOL = 2
 
 
 async def code(ctx: Ctx, given: Any) -> Any:
@@ -29,6 +31,8 @@ def test_ten_thousand_suspended_runs_hold_no_task_no_thread_and_no_memory():
     held: list[tuple[int, int, int]] = []
 
     async def suspend_all(world: World) -> None:
+        # The loop's own pool begins a thread whenever all of them are busy, up to a number that depends on the machine.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(POOL))
         committer = Committer(world.log)
         worker = Worker(world.app, world.log, owner="w", committer=committer, settings=WorkerSettings(poll=0.01))
         serving = asyncio.create_task(worker.run())
@@ -44,13 +48,13 @@ def test_ten_thousand_suspended_runs_hold_no_task_no_thread_and_no_memory():
             await serving
             committer.close()
 
-    before = in_code()  # what earlier tests left
+    before, threads_before = in_code(), threading.active_count()  # what earlier tests left
     with World(code) as world:
         asyncio.run(suspend_all(world))
         assert RUNS == sum(event.type == "activation.suspended" for event in world.log.read_all())
     tasks, threads, alive = zip(*held, strict=True)
     assert tasks[0] == tasks[-1] <= 5
-    assert threads[-1] <= threads[0] + 1
+    assert max(threads) <= threads_before + POOL + 1  # the committer's
     assert all(coroutines <= before for coroutines in alive)
 
 
