@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ..agents.app import App
-from ..agents.compare import first_difference
-from ..agents.errors import ImpossibleHistory
 from ..agents.run import RunState
 from ..agents.signing import KeyRing
-from ..agents.streams import Folder
-from ..eventlog.errors import StoreSchemaError, Undecodable
+from ..agents.streams import Folder, StreamState
+from ..eventlog.errors import StoreSchemaError
 from ..eventlog.log import EventLog
 from ..eventlog.names import category_of
 from ..eventlog.odd import KINDS, shown
@@ -24,7 +22,7 @@ from .fold import head_of
 from .forking.begun import codec_for, is_still
 from .orphans import lost_send
 from .signatures import Signatures
-from .verify_plain import check_plain
+from .verify_plain import check_plain, compare
 from .verify_report import Fault, FaultKind, OpenIntent, StreamReport
 from .verify_rows import Unseen, keeps_ids_apart, lacking_indexes, nowhere, odd_cells, unseen_rows
 from .verify_stream import Check
@@ -148,21 +146,14 @@ def _snapshot(log: EventLog, app: App | None, folder: Folder | None, report: Str
         report.snapshot_ignored = "it was made by other folding code"
         return
     restored = folder.restore(report.stream, snapshot)
-    if restored.version != snapshot.version:
-        report.fault(FaultKind.SNAPSHOT, snapshot.version, f"the snapshot at version {snapshot.version} cannot be read")
-        return
-    folded = folder.empty(report.stream)
-    try:
+
+    def fold() -> StreamState:
+        folded = folder.empty(report.stream)
         for rows in log.rows(report.stream, upto=snapshot.version):
             folder.fold(folded, rows)
-    except (Undecodable, ImpossibleHistory) as problem:
-        report.snapshot_ignored = f"the history before it cannot be folded: {problem}"
-        return
-    if folded.version != snapshot.version:
-        report.fault(FaultKind.SNAPSHOT, snapshot.version, f"the snapshot is at version {snapshot.version}, but the stream ends at {folded.version}")
-    elif folder.snapshot(folded).data != snapshot.data:
-        found = first_difference({"run": folded.run, "state": folded.state}, {"run": restored.run, "state": restored.state})
-        report.fault(FaultKind.SNAPSHOT, snapshot.version, f"at {found.path or 'value'} the fold has {found.left}, the snapshot {found.right}")
+        return folded
+
+    compare(report, snapshot, restored, fold, folder.snapshot, lambda each: {"run": each.run, "state": each.state})
 
 
 __all__ = ["Fault", "FaultKind", "OpenIntent", "StreamReport", "verify_all"]

@@ -26,7 +26,8 @@ def redact_all(redacting: Redacting, histories: Histories) -> dict[str, tuple[Se
         return done
     hidden = _Hidden.of(histories, {name: frozenset(versions) for name, (_, versions) in done.items()}, redacting)
     for name, (events, versions) in done.items():
-        telling = [old.version for old in histories[name] if old.version not in versions and hidden.is_told_by(old)]
+        changed = frozenset(versions)
+        telling = {old.version for old in histories[name] if old.version not in changed and hidden.is_told_by(old)}
         if telling:
             done[name] = ([redacting.without_digest(each) if each.version in telling else each for each in events], sorted([*versions, *telling]))
     return done

@@ -7,27 +7,14 @@ from typing import Any
 
 import pytest
 
-from intentlog.agents import Aggregate, App, agent, applies
+from intentlog.agents import App, agent
 from intentlog.agents.client import Client
-from intentlog.eventlog import event
 from intentlog.replay import Verdict, replay_stream
 from intentlog.replay.bundles import open_bundle, write_bundle
+from tests.replay.wallets import PaidIn, Wallet
 from tests.replay.world import World
 
 STREAM = "accounts-acct-42"
-
-
-@event("paid.in")
-class PaidIn:
-    cents: int
-
-
-class Wallet(Aggregate, category="wallets"):
-    cents: int = 0
-
-    @applies(PaidIn)
-    def _(self, paid: PaidIn) -> Wallet:
-        return self.evolve(cents=self.cents + paid.cents)
 
 
 @agent("accounts")

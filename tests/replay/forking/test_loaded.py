@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from intentlog.agents import Aggregate, App, Input, agent, applies
+from intentlog.agents import App, Input, agent
 from intentlog.agents.sending import send
-from intentlog.eventlog import event
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
 from intentlog.replay import Verdict, replay_all
@@ -21,22 +20,10 @@ from intentlog.replay.forking.edits import Edits, parse_edit
 from intentlog.replay.forking.going_on import WhatIf, what_if
 from intentlog.replay.forking.writing import live_name, write_copy, write_live
 from intentlog.replay.verify import verify_all
+from tests.replay.wallets import PaidIn, Wallet
 from tests.replay.world import World
 
 STREAM, WALLET = "accounts-acct-42", "wallets-w1"
-
-
-@event("paid.in")
-class PaidIn:
-    cents: int
-
-
-class Wallet(Aggregate, category="wallets"):
-    cents: int = 0
-
-    @applies(PaidIn)
-    def _(self, paid: PaidIn) -> Wallet:
-        return self.evolve(cents=self.cents + paid.cents)
 
 
 @agent("accounts")
