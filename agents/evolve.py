@@ -11,7 +11,7 @@ from typing import Any, Final
 from . import facts
 from .budgets import UNSPENT, Spent, spent_on
 from .errors import ImpossibleHistory
-from .intents import input_event_id, is_withdrawal
+from .intents import is_withdrawal
 from .lifecycle import ActivationState, IntentState, next_activation_state, next_intent_state
 from .loads import forget_loads, loaded, saved, turn_committed
 from .run import LINEAR, Activation, Approval, Epoch, Intent, RunState, Taken
@@ -22,7 +22,7 @@ QUEUED, SUSPENDED, RESUMABLE, PARKED, COMPLETED = ActivationState
 def _received(run: RunState, fact: facts.InputReceived, recorded_at: int) -> None:
     seq = run.inputs
     run.inputs += 1
-    run.open[seq] = Activation(seq, fact, recorded_at, input_event_id(fact.input_id), began=run.at)
+    run.open[seq] = Activation(seq, fact, recorded_at, began=run.at)
     run.line.append(seq)
 
 
@@ -86,11 +86,12 @@ def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
     intent.settled, intent.settled_at = fact, run.at
     if fact.settled_by == "agent" and is_withdrawal(fact):  # by the very turn that gave up waiting
         return
-    waiting = [a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits]
-    for activation in waiting:
-        _look(run, activation, "intent.settled")
-    if waiting:
-        return
+    if run.open:
+        waiting = [a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits]
+        for activation in waiting:
+            _look(run, activation, "intent.settled")
+        if waiting:
+            return
     owner = run.open.get(intent.seq)
     if owner is not None and fact.intent_id in owner.waits and fact.intent_id not in owner.results:
         if not owner.is_linear:  # linear code may still take it; its next turn's end tells
@@ -223,7 +224,8 @@ def _continued(run: RunState, fact: facts.Continued, _: int) -> None:
 def _finish(run: RunState, seq: int, event: str, seen: int) -> None:
     activation = run.turning(seq, "activation.failed")  # same states, but it leads out of them
     next_activation_state(seq, activation.state, event, COMPLETED)
-    _mark_abandoned(run, activation, (), seen)
+    if activation.waits:
+        _mark_abandoned(run, activation, (), seen)
     if run.emitting:
         _emitted_by(run, activation)
     del run.open[seq]

@@ -14,6 +14,7 @@ import attrs
 from . import facts
 from .budgets import UNSPENT, Spent
 from .errors import ImpossibleHistory
+from .intents import input_event_id
 from .lifecycle import ACTIVATION, ActivationState, IntentState, next_activation_state
 
 LINEAR = "linear"
@@ -86,8 +87,6 @@ class Activation:
     seq: int
     input: facts.InputReceived
     received_at: int
-    #: Event id of the input, which correlates everything the activation writes.
-    input_event_id: bytes
     state: ActivationState = QUEUED
     #: ``ctx.now`` of the turn under way, fixed by its first journal entry; 0 until then (S-3.5).
     turn_now: int = 0
@@ -156,6 +155,11 @@ class Activation:
     #: step → by how much it raised the budget, and the sum.
     raises: dict[int, Spent] = attrs.field(factory=dict)
     raised: Spent = UNSPENT
+
+    @property
+    def input_event_id(self) -> bytes:
+        """Event id of its input, which correlates everything the activation writes. Made when it is asked for: a fold over a long history does not."""
+        return input_event_id(self.input.input_id)
 
     @property
     def is_linear(self) -> bool:

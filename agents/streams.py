@@ -21,8 +21,9 @@ from .holes import hole
 from .owning import Applier, in_place
 from .run import LINEAR, Activation, RunState
 
-_Entry = tuple[Callable[[bytes], Any], bool, Applier | None, Applier | None]
-_FACTS = frozenset(event_name(fact)[0] for fact in facts.FACTS)
+_Entry = tuple[Callable[[bytes], Any], Callable[[RunState, Any, int], None] | None, bool, Applier | None, Applier | None]
+"""Decoder, what a fact does to the run, whether it is a suspension, applier, the same in place."""
+_FACTS = {event_name(fact)[0]: fact for fact in facts.FACTS}
 
 
 @attrs.define
@@ -58,7 +59,7 @@ class Folder:
         self._codec = definitions.codec
         self._state = definitions.agent.state
         self._appliers: dict[type, Applier] = dict(self._state.__appliers__) if self._state else {}
-        #: (type, schema) → (decoder, is a fact, applier, the same in place); filled as types are met.
+        #: (type, schema) → what it takes; filled as types are met.
         self._table: dict[tuple[str, int], _Entry] = {}
 
     @functools.cached_property
@@ -84,13 +85,13 @@ class Folder:
         try:
             for version, kind, schema, data, _, recorded_at in rows:
                 entry = table.get((kind, schema)) or self._resolve(kind, schema)
-                decode, is_fact, applier, here = entry
-                if is_fact:
+                decode, take, suspends, applier, here = entry
+                if take is not None:
                     run.at = version
                     fact = decode(data)
-                    if type(fact) is facts.Suspended and fact.mode == LINEAR and fact.seq not in bases:  # its code is re-run from here
+                    if suspends and fact.mode == LINEAR and fact.seq not in bases:  # its code is re-run from here
                         bases[fact.seq], owned = into.before if emitting else state, False
-                    APPLY[type(fact)](run, fact, recorded_at)
+                    take(run, fact, recorded_at)
                     continue
                 if line:  # a domain event is the work of the activation whose append it stands in
                     if not emitting:
@@ -135,8 +136,14 @@ class Folder:
 
     def _resolve(self, kind: str, schema: int) -> _Entry:
         decode = self._codec.decoder(kind, schema)
-        applier = None if kind in _FACTS else self._appliers.get(self._codec.class_of(kind))
-        entry = self._table[kind, schema] = (decode, kind in _FACTS, applier, in_place(applier, self._state) if applier and self._state else None)
+        fact = _FACTS.get(kind)
+        entry: _Entry
+        if fact is not None:
+            entry = decode, APPLY[fact], fact is facts.Suspended, None, None
+        else:
+            applier = self._appliers.get(self._codec.class_of(kind))
+            entry = decode, None, False, applier, in_place(applier, self._state) if applier and self._state else None
+        self._table[kind, schema] = entry
         return entry
 
     def snapshot(self, folded: StreamState) -> Snapshot:

@@ -15,6 +15,7 @@ import attrs
 
 from ..eventlog.clock import SECOND
 from ..eventlog.errors import LogUnavailable
+from ..eventlog.events import Row
 from ..eventlog.ids import IdMaker, id_maker
 from ..eventlog.log import Claim, EventLog
 from .app import App
@@ -32,6 +33,8 @@ from .vouching import OutcomeVerifier
 _SWEEP = 0.1
 """Seconds between looks at turns that may have run too long."""
 _MOST_WARNED = 100_000
+_AT_ONCE = 512
+"""Rows of one stream that a visit reads together with those of others: what a snapshot leaves, at most, with the usual settings."""
 
 
 @attrs.frozen
@@ -150,8 +153,18 @@ class Worker:
         names = [claim.name for claim in claims]
         snapshots = log.snapshots.load(names) if self.settings.snapshot_every else {}
         states = {name: self._folders[name.split("-", 1)[0]].restore(name, snapshots.get(name)) for name in names}
-        rows = log.rows_of({name: state.version for name, state in states.items()})
-        return [(claim, self._turns.folded(states[claim.name], rows.get(claim.name, []))) for claim in claims]
+        rows = log.rows_of({name: state.version for name, state in states.items()}, most=_AT_ONCE)
+        return [(claim, self._loaded(states[claim.name], rows.get(claim.name, []))) for claim in claims]
+
+    def _loaded(self, state: StreamState, first: Sequence[Row]) -> StreamState | Exception:
+        """``state`` with the ``first`` rows behind it taken in, and those that follow them: chunk after chunk, so that no long history is held whole."""
+        folded = self._turns.folded(state, first)
+        if len(first) == _AT_ONCE:
+            for rows in self._log.rows(state.stream, after=first[-1][0]):
+                if isinstance(folded, Exception):
+                    break
+                folded = self._turns.folded(folded, rows)
+        return folded
 
     def _begin(self, claimed: Sequence[tuple[Claim, StreamState | Exception]]) -> None:
         for claim, state in claimed:

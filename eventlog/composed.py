@@ -59,8 +59,8 @@ class ComposedLog:
     def rows(self, stream: str, *, after: int = -1, upto: int | None = None) -> Iterator[Sequence[Row]]:
         return self._reader.rows(stream, after, upto)
 
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
-        return self._reader.rows_of(after)
+    def rows_of(self, after: Mapping[str, int], *, most: int | None = None) -> dict[str, list[Row]]:
+        return self._reader.rows_of(after, most)
 
     def read_all(
         self,

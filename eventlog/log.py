@@ -127,8 +127,8 @@ class EventLog(Protocol):
         """The same range as bare tuples in chunks, for folds."""
         ...
 
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
-        """The tails of many streams in one round trip: stream → rows with a version above the one given."""
+    def rows_of(self, after: Mapping[str, int], *, most: int | None = None) -> dict[str, list[Row]]:
+        """The tails of many streams in one round trip: stream → rows with a version above the one given, at most ``most`` of each."""
         ...
 
     def read_all(

@@ -73,7 +73,7 @@ class Reader(ABC):
         return self._walk(self.row_shape, stream, after, upto, None)
 
     @abstractmethod
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]: ...
+    def rows_of(self, after: Mapping[str, int], most: int | None) -> dict[str, list[Row]]: ...
 
     @abstractmethod
     def read_all(

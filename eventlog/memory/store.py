@@ -122,9 +122,12 @@ class MemoryLog:
         events, places = self._range(stream, after, upto)
         return (as_rows(events[begin : min(begin + _CHUNK, places.stop)]) for begin in range(places.start, places.stop, _CHUNK))
 
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
+    def rows_of(self, after: Mapping[str, int], *, most: int | None = None) -> dict[str, list[Row]]:
         with self._gate:
-            return {name: as_rows(self._streams[name][max(version, EMPTY) + 1 :] if name in self._streams else []) for name, version in after.items()}
+            return {name: as_rows(self._tail(name, max(version, EMPTY) + 1, most)) for name, version in after.items()}
+
+    def _tail(self, name: str, begin: int, most: int | None) -> Sequence[StoredEvent]:
+        return self._streams[name][begin : None if most is None else begin + most] if name in self._streams else []
 
     def read_all(
         self,

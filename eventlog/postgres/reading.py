@@ -76,13 +76,13 @@ class Reader(reading.Reader):
         #: The last answer of ``last_position``: up to there nothing can come any more.
         self._complete = 0
 
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
+    def rows_of(self, after: Mapping[str, int], most: int | None) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {stream: [] for stream in after}
         wanted = [stream for stream in after if is_storable(stream)]
         for begin in range(0, len(wanted), STREAMS_AT_ONCE):
             part = wanted[begin : begin + STREAMS_AT_ONCE]
             lists = [found[stream] for stream in part]
-            for row in self._database.rows(statement("read_rows_of"), (texts(part), integers([after[stream] for stream in part]))):
+            for row in self._database.rows(statement("read_rows_of"), (texts(part), integers([after[stream] for stream in part]), most)):
                 lists[row[0] - 1].append(cast("Row", row[1:]))
             for stream, rows in zip(part, lists, strict=True):
                 rows.sort(key=itemgetter(0))

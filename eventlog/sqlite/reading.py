@@ -23,6 +23,10 @@ from .statements import for_rows, marks, statement
 _WINDOW: Final = 20_000
 #: No statement asks for more rows than this; it is also what a chunk holds at most.
 _MOST_ROWS: Final = 2_048
+#: Up to the last of so many rows. A bound on versions would do, were there no damaged streams: behind a hole there would seem to be nothing.
+_AT_MOST: Final = (
+    f"AND e.version <= coalesce((SELECT version FROM events WHERE stream_id = w.stream_id AND version > w.after ORDER BY version LIMIT 1 OFFSET ?), {NO_END})"
+)
 _selected: Final = reading.selecting(statement, "x''")
 
 
@@ -35,14 +39,15 @@ class Reader(reading.Reader):
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
+    def rows_of(self, after: Mapping[str, int], most: int | None) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {stream: [] for stream in after}
         ids = self.ids_of(after)
         by_id = {number: found[stream] for stream, number in ids.items()}
         wanted = [(number, after[stream]) for stream, number in ids.items()]
         for begin in range(0, len(wanted), STREAMS_AT_ONCE):
             part = wanted[begin : begin + STREAMS_AT_ONCE]
-            for row in self._database.rows(for_rows("read_rows_of", 2, len(part)), [value for pair in part for value in pair]):
+            sql = for_rows("read_rows_of", 2, len(part)).replace(":bound", "" if most is None else _AT_MOST)
+            for row in self._database.rows(sql, [value for pair in part for value in pair] + ([] if most is None else [most - 1])):
                 by_id[row[0]].append(row[1:])
         for rows in by_id.values():
             rows.sort(key=itemgetter(0))

@@ -63,7 +63,7 @@ def ranges_of_one_stream(maker: StoreMaker) -> None:
 
 
 def tails_of_many_streams(maker: StoreMaker) -> None:
-    """``rows_of`` gives each stream what lies above its own version, however many are asked for."""
+    """``rows_of`` gives each stream what lies above its own version, or the first of it, however many are asked for."""
     with fresh(maker) as log:
         log.append_batch([request(f"many-{number}", *events(number % 4 + 1)) for number in range(1_200)])
         asked = {f"many-{number}": number % 3 - 1 for number in range(1_200)} | {"many-none": -1}
@@ -73,6 +73,9 @@ def tails_of_many_streams(maker: StoreMaker) -> None:
             wanted = [row for chunk in log.rows(stream, after=after) for row in chunk]
             assert wanted == [tuple(row) for row in got.get(stream, [])], stream
         assert {} == log.rows_of({})
+        for most in (1, 2, 100):
+            bounded = log.rows_of(asked, most=most)
+            assert all(list(bounded.get(stream, [])) == list(got.get(stream, []))[:most] for stream in asked), most
 
 
 def whole_log_with_filters(maker: StoreMaker) -> None:

@@ -66,8 +66,8 @@ class BundleLog:
         found = self._range(stream, after, upto)
         return (as_rows(found[begin : begin + _CHUNK]) for begin in range(0, len(found), _CHUNK))
 
-    def rows_of(self, after: Mapping[str, int]) -> dict[str, list[Row]]:
-        return {name: as_rows(self._range(name, version, None)) for name, version in after.items()}
+    def rows_of(self, after: Mapping[str, int], *, most: int | None = None) -> dict[str, list[Row]]:
+        return {name: as_rows(self._range(name, version, None)[:most]) for name, version in after.items()}
 
     def _range(self, stream: str, after: int, upto: int | None) -> Sequence[StoredEvent]:
         events = self._events.get(stream, ())

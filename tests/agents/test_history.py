@@ -105,11 +105,42 @@ def test_a_long_run_is_loaded_from_its_snapshot_on():
         read: list[int] = []
         rows_of = world.log.rows_of
 
-        def noted(after: Any) -> Any:
+        def noted(after: Any, **bound: Any) -> Any:
             read.extend(after.values())
-            return rows_of(after)
+            return rows_of(after, **bound)
 
         world.log.rows_of = noted  # type: ignore[method-assign]
         tell(world, 1)
         assert taken > 10
         assert taken <= min(read)
+
+
+def test_a_long_history_is_taken_in_chunk_by_chunk():
+    """3,000 events without a snapshot: never more of them at once than a chunk of the store's holds."""
+
+    async def quick(ctx: Ctx, given: int) -> int:
+        return given
+
+    with World(quick) as world:
+        for _ in range(1_500):
+            world.send(7)
+        most: list[int] = []
+        rows_of, rows = world.log.rows_of, world.log.rows
+
+        def noted_rows_of(after: Any, **bound: Any) -> Any:
+            found = rows_of(after, **bound)
+            most.extend(map(len, found.values()))
+            return found
+
+        def noted_rows(stream: str, **bound: Any) -> Any:
+            for chunk in rows(stream, **bound):
+                most.append(len(chunk))
+                yield chunk
+
+        world.log.rows_of, world.log.rows = noted_rows_of, noted_rows  # type: ignore[method-assign]
+        settings = WorkerSettings(poll=0.005, snapshot_every=0)
+        world.run(settings=settings)
+        world.send(8)
+        world.run(settings=settings)
+        assert ([7] * 1_500 + [8], []) == (world.outputs(), world.errors)
+        assert 512 <= max(most) <= 2_048

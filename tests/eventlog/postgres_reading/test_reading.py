@@ -158,3 +158,10 @@ def test_a_hundred_thousand_events_are_read_in_bounded_memory(log: PostgresLog, 
     grown, *counts = map(int, said.stdout.split())
     assert counts == [100_000] * 4
     assert grown < 20_000, f"reading 100,000 events of 300 bytes took {grown} KiB"
+
+
+def test_the_first_of_a_tail_lie_on_both_sides_of_a_hole(log: PostgresLog, psql: Session) -> None:
+    log.append("a-1", [event() for _ in range(20)], NO_STREAM)
+    psql.execute("DELETE FROM events WHERE version BETWEEN 2 AND 15")
+    assert [row[0] for row in log.rows_of({"a-1": -1}, most=4)["a-1"]] == [0, 1, 16, 17]
+    assert [row[0] for row in log.rows_of({"a-1": 1}, most=4)["a-1"]] == [16, 17, 18, 19]

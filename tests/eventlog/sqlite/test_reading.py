@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -100,3 +101,12 @@ def test_two_hundred_thousand_events_are_read_in_bounded_memory(log: EventLog) -
     grown, *counts = map(int, said.stdout.split())
     assert counts == [200_000] * 4
     assert grown < 30_000, f"reading 200,000 events of 300 bytes took {grown} KiB"
+
+
+def test_the_first_of_a_tail_lie_on_both_sides_of_a_hole(log: EventLog, tmp_path: Path) -> None:
+    """Else a stream with a hole longer than what is asked for would seem to end before it."""
+    log.append("a-1", [event() for _ in range(20)], NO_STREAM)
+    with closing(sqlite3.connect(tmp_path / "log.db")) as hand, hand:
+        hand.execute("DELETE FROM events WHERE version BETWEEN 2 AND 15")
+    assert [row[0] for row in log.rows_of({"a-1": -1}, most=4)["a-1"]] == [0, 1, 16, 17]
+    assert [row[0] for row in log.rows_of({"a-1": 1}, most=4)["a-1"]] == [16, 17, 18, 19]
