@@ -14,7 +14,8 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
@@ -40,7 +41,7 @@ MOST: Final = 2**63 - 1
 
 _SENTENCE: Final = 2_000
 _READ: Final = "intentlog.read"
-"""Where a command's context keeps the URL of the log that was read."""
+"""Where a command's context keeps how the log that was read is opened again."""
 
 DEFAULT_URL: Final = "sqlite:///eventlog.db"
 
@@ -148,9 +149,14 @@ def reading(url: str) -> Iterator[EventLog]:
     with _opened(url) as log:
         if held := held_back(log):
             note(f"eventlog: {one_line(masked(held), _SENTENCE)}")
-        if (ctx := click.get_current_context(silent=True)) is not None:
-            ctx.meta[_READ] = url
+        note_read(partial(_opened, url))
         yield log
+
+
+def note_read(again: Callable[[], AbstractContextManager[EventLog]]) -> None:
+    """What the command reads, so that it can be looked at once more when something unexpected happens."""
+    if (ctx := click.get_current_context(silent=True)) is not None:
+        ctx.meta[_READ] = again
 
 
 @contextmanager
@@ -288,25 +294,33 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as problem:
-            if not _is_expected(problem) and (blamed := _blamed(ctx.meta.get(_READ))) is not None:
-                raise blamed from problem
+            if not _is_expected(problem) and (hand := _blamed(ctx.meta.get(_READ))) is not None:
+                raise hand from problem
             raise
 
 
-def _blamed(url: str | None) -> Exception | None:
-    """What a hand has put into the log at ``url``, which explains what nobody expected; ``None`` when there is no such thing.
+def _blamed(again: Callable[[], AbstractContextManager[EventLog]] | None) -> Exception | None:
+    """``blamed`` for the log that was read, which is closed by now."""
+    if again is None:
+        return None
+    try:
+        with again() as log:
+            return blamed(log)
+    except Exception:  # what failed first is what is to be told
+        return None
+
+
+def blamed(log: EventLog) -> Exception | None:
+    """What a hand has put into ``log``, which explains what nobody expected; ``None`` when there is no such thing.
 
     No reader pays for a look at the type of every cell; once something has failed, they are looked at.
     """
-    from .errors import StoreSchemaError
+    from .errors import LogError, StoreSchemaError
     from .inspecting import odd_cells_of
 
-    if url is None:
-        return None
     try:
-        with _opened(url) as log:
-            odd = next(odd_cells_of(log), None)
-    except Exception:  # what failed first is what is to be told
+        odd = next(odd_cells_of(log), None)
+    except LogError:
         return None
     return StoreSchemaError(odd.text) if odd is not None else None
 

@@ -51,6 +51,15 @@ class Inspectable(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsOdd(Protocol):
+    """A log whose cells a hand can have reached; a bundle too, which has the columns but no tables."""
+
+    def odd_cells(self, *, events: bool = True) -> Iterator[OddCell]:
+        """See ``Inspectable``."""
+        ...
+
+
 def unseen_in(log: EventLog) -> Iterator[StoredEvent]:
     """What ``unseen`` of ``log`` gives; nothing where there is nothing behind what is shown."""
     return log.unseen() if isinstance(log, Inspectable) else iter(())
@@ -62,8 +71,8 @@ def missing_indexes_of(log: EventLog) -> list[Index]:
 
 
 def odd_cells_of(log: EventLog, *, events: bool = True) -> Iterator[OddCell]:
-    """What ``odd_cells`` of ``log`` gives; nothing where there are no tables."""
-    return log.odd_cells(events=events) if isinstance(log, Inspectable) else iter(())
+    """What ``odd_cells`` of ``log`` gives; nothing of a log that no hand can reach."""
+    return log.odd_cells(events=events) if isinstance(log, TellsOdd) else iter(())
 
 
 def in_the_way(index: Index, rows: Iterable[str]) -> str:

@@ -7,10 +7,10 @@ read-only and never made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..eventlog.console import check_kept, reading
+from ..eventlog.console import check_kept, note_read, reading
 
 if TYPE_CHECKING:
     from ..eventlog.log import EventLog
@@ -56,6 +56,7 @@ def reading_source(source: str) -> Iterator[EventLog]:
             yield log
         return
     bundle = open_source(source)
+    note_read(lambda: closing(bundle))
     try:
         yield bundle
     finally:

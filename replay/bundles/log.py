@@ -17,9 +17,10 @@ from ...eventlog.events import NewEvent, Row, StoredEvent
 from ...eventlog.listed import as_rows, passing, shown
 from ...eventlog.log import Appended, AppendRequest, Claim, Duplicate, Outcome, ParkedEvent, Snapshot, View, ViewTransaction, Wake
 from ...eventlog.names import category_of
+from ...eventlog.odd import OddCell, odd_columns
 from ...eventlog.versions import EMPTY, ExpectedVersion
 from ..errors import BundleIsReadOnly
-from .layout import Manifest
+from .layout import AGAIN, Manifest
 
 _CHUNK: Final = 1_000
 
@@ -105,6 +106,14 @@ class BundleLog:
             return True
         threading.Event().wait(timeout)
         return False
+
+    def odd_cells(self, *, events: bool = True) -> Iterator[OddCell]:
+        """Columns of events that hold what no append writes, in the log that the bundle was made from or by the hand that made it."""
+        for stored in self._all if events else ():
+            place = f"{stored.stream:.200} version {stored.version} at position {stored.position}"
+            for said in odd_columns(stored):
+                text = f"{self.url} holds what no log writes: {place}: {said}. {AGAIN} What can be read of it: eventlog raw {stored.stream:.200} --log BUNDLE"
+                yield OddCell("events", place, said.partition(" ")[0], text)
 
     def close(self) -> None:
         """Nothing is held open."""

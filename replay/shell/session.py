@@ -17,7 +17,7 @@ import click
 from ...agents.app import App
 from ...agents.errors import AgentError
 from ...agents.streams import StreamState
-from ...eventlog.console import COULD_NOT, USAGE, exit_code_of, explain
+from ...eventlog.console import COULD_NOT, USAGE, blamed, exit_code_of, explain
 from ...eventlog.errors import LogError
 from ...eventlog.events import StoredEvent
 from ...eventlog.log import EventLog
@@ -227,7 +227,7 @@ class Session:
         except Exception as problem:  # a fault of this shell must not end it
             if self.debug:
                 raise
-            return Answer((wrong(explain(problem)),), COULD_NOT)
+            return Answer((wrong(_short(explain(blamed(self.log) or problem))),), COULD_NOT)
 
     def evaluate(self, text: str) -> Answer:
         """Run Python over the names at the cursor; an expression's value is the answer. Errors are told in a line."""
