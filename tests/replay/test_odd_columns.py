@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 
 from intentlog.eventlog.cli import group
-from intentlog.eventlog.opening import open_log
 from intentlog.replay.bundles.layout import MANIFEST
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
 
@@ -88,9 +87,7 @@ def in_a_bundle(made: Path, folder: Path, column: str, odd: Any) -> tuple[str, .
     return ("--log", "odd.bundle")
 
 
-TYPED = "\n".join(
-    ("go 9", "st", "run", "why refunded_cents", "back until st.refunded_cents == 0", "go 3", "ev", "raw", "show", "step", "cause", "diff 0 9", "search o-1", "")
-)
+TYPED = "go 9\nst\nrun\nwhy refunded_cents\nback until st.refunded_cents == 0\ngo 3\nev\nraw\nshow\nstep\ncause\ndiff 0 9\nsearch o-1\n"
 """In the shell."""
 
 
