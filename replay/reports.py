@@ -256,6 +256,8 @@ def _opens(value: Any, width: int) -> bool:
 def _leaf(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == {"$bytes"}:
         return f"{len(value['$bytes']) * 3 // 4 - value['$bytes'].count('=')} bytes"
-    if value is None or (isinstance(value, str | list | Mapping) and not value):
+    if value is None:
         return "–"
+    if isinstance(value, str | list | Mapping) and not value:  # each its own, for code tells them apart
+        return '""' if isinstance(value, str) else "[]" if isinstance(value, list) else "{}"
     return one_line(value, 400)

@@ -7,6 +7,7 @@ import pytest
 
 from intentlog.agents import Input, send
 from intentlog.replay.fold import state_as_tree
+from intentlog.replay.reports import tree_lines
 from intentlog.replay.trees import RUN, EventTree, tree_of, whole
 from intentlog.replay.walking import Walk
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
@@ -67,3 +68,8 @@ def test_what_cannot_be_decoded_shows_what_its_bytes_hold_or_nothing():
     codec = app_of(paying).codec
     assert {"a": 1} == EventTree((0, "of.nobody", 1, b"\x81\xa1a\x01", b"", 0), codec)["fields"]
     assert {} == EventTree((0, "of.nobody", 1, b"\xc1", b"", 0), codec)["fields"]
+
+
+def test_nothing_and_what_is_empty_are_told_apart():
+    lines = list(tree_lines({"nothing": None, "text": "", "items": (), "pairs": {}, "no": False, "zero": 0}, width=80))
+    assert ["nothing  –", 'text     ""', "items    []", "pairs    {}", "no       false", "zero     0"] == lines
