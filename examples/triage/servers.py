@@ -157,7 +157,12 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=0.0, help="how long an answer takes")
     given = parser.parse_args()
     ports = (0, 0) if given.port_file else (given.model_port, given.github_port)
-    servers = [serve(answers, port, given.latency_ms / 1000) for answers, port in zip((model, github), ports, strict=True)]
+    servers = []
+    for name, answers, port in (("model", model, ports[0]), ("github", github, ports[1])):
+        try:
+            servers.append(serve(answers, port, given.latency_ms / 1000))
+        except (OSError, OverflowError) as problem:  # taken, or no port at all
+            parser.error(f"the {name} cannot listen on 127.0.0.1:{port}: {problem}. Choose another one: --{name}-port PORT")
     urls = {"model": f"http://127.0.0.1:{servers[0].server_port}/v1", "github": f"http://127.0.0.1:{servers[1].server_port}"}
     if given.port_file:
         written = given.port_file.with_suffix(".part")
