@@ -65,7 +65,7 @@ class Folder:
     @functools.cached_property
     def fingerprint(self) -> str:
         """Of the folding code and every schema it reads; a snapshot under another one is ignored (S-8.2)."""
-        return fingerprint(*APPLY.values(), RunState, *facts.FACTS, self._state, *self._appliers, *self._appliers.values())
+        return fingerprint(_fingerprint_of_runs(), self._state, *self._appliers, *self._appliers.values())
 
     def empty(self, stream: str) -> StreamState:
         """The state of a stream in which nothing has happened."""
@@ -167,6 +167,12 @@ class Folder:
             return StreamState(stream, run, state, snapshot.version, snapshot.version, bases)
         except (LogError, KeyError):
             return self.empty(stream)
+
+
+@functools.cache
+def _fingerprint_of_runs() -> str:
+    """Of the runtime's own part, which is the same for every agent and takes longer than an agent's: once a process."""
+    return fingerprint(*APPLY.values(), RunState, *facts.FACTS)
 
 
 def _hole(into: StreamState, rows: Sequence[Row]) -> ImpossibleHistory:
