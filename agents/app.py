@@ -18,6 +18,7 @@ from .defining import Agent
 from .definitions import Definitions
 from .errors import DefinitionError
 from .models import ModelClient
+from .runtime_events import runtime_registry
 from .tools import Tool, ToolSet
 
 
@@ -82,7 +83,7 @@ class App:
             for named in _module_of(each).values():
                 if isinstance(named, Tool) and self.tools.get(named.name) is not named:
                     self.tools.add(named)
-        self.registry = EventRegistry(*facts.FACTS, *dict.fromkeys(found), upcasters=list(upcasters))
+        self.registry = EventRegistry(*dict.fromkeys(found), upcasters=list(upcasters), base=runtime_registry())
         self.codec = Codec(self.registry)
         self.projections = Projections(projections, self.codec)
 
@@ -108,7 +109,7 @@ def no_agent(name: str, agents: Iterable[str]) -> DefinitionError:
 
 def runtime_codec() -> Codec:
     """A codec that knows the runtime's own events and no user's: enough to list, settle and redrive without an app."""
-    return Codec(EventRegistry(*facts.FACTS))
+    return Codec(runtime_registry())
 
 
 def _module_of(agent: Agent) -> dict[str, Any]:

@@ -21,12 +21,13 @@ from ..eventlog.log import EventLog
 from ..eventlog.names import split_stream, stream_name
 from ..eventlog.opening import open_log
 from ..eventlog.registry import EventRegistry
-from . import asking, facts
+from . import asking
 from .app import App, Input, runtime_codec
 from .doors import checked_input
 from .errors import DefinitionError, ResultTimedOut
 from .following import Ended, Following
 from .knowing import known_state
+from .runtime_events import runtime_registry
 from .sending import Receipt, deliver, staged_input
 from .signing import KeyRing
 
@@ -189,7 +190,7 @@ class Client:
         if not hasattr(kind, "__event_type__"):
             return self._codec
         if kind not in self._codecs:
-            self._codecs[kind] = Codec(EventRegistry(*facts.FACTS, kind))
+            self._codecs[kind] = Codec(EventRegistry(kind, base=runtime_registry()))
         return self._codecs[kind]
 
     def _known(self, agent: str) -> str:

@@ -8,11 +8,10 @@ from typing import Any
 
 import attrs
 
-from ..agents import facts
+from ..agents.runtime_events import runtime_registry
 from ..agents.tools import DEFAULT_TIMEOUT, Tool, ToolSet
 from ..eventlog.codec import Codec
 from ..eventlog.loading import load_named
-from ..eventlog.registry import EventRegistry
 
 _MISSING = "no ToolSet, list of tools or App but of type {}. Make one: TOOLS = ToolSet([…])."
 
@@ -36,7 +35,7 @@ def load_registry(spec: str, timeout: timedelta) -> Registry:
     found: Any = load_named(spec, _is_registry, _MISSING, kind="registry", example="refunds:TOOLS")
     given: Iterable[Tool] = found.tools if _is_app(found) else found
     tools = ToolSet(attrs.evolve(each, timeout=timeout) if each.timeout is DEFAULT_TIMEOUT else each for each in ToolSet(given))
-    codec = found.codec if _is_app(found) else Codec(EventRegistry(*facts.FACTS))
+    codec = found.codec if _is_app(found) else Codec(runtime_registry())
     return Registry(tools, codec, tuple(sorted(found.agents)) if _is_app(found) else ())
 
 

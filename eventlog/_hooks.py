@@ -35,10 +35,10 @@ _BARE: Final[dict[Any, Any]] = {list: list[Any], tuple: tuple[Any, ...], set: se
 
 
 class Shapes:
-    """Shapes by type. Thread-safe; each type is compiled once."""
+    """Shapes by type. Thread-safe; each type is compiled once. What ``base`` has compiled is taken as it is."""
 
-    def __init__(self) -> None:
-        self._done: dict[Any, Shape] = {}
+    def __init__(self, base: Shapes | None = None) -> None:
+        self._done: dict[Any, Shape] = dict(base._done) if base is not None else {}
         self._open: set[Any] = set()
         self._lock = threading.RLock()
         self._depth = threading.local()

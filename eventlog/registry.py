@@ -95,11 +95,14 @@ class Entry:
 
 
 class EventRegistry:
-    """The event classes one program knows, by name. Not thread-safe until it is frozen."""
+    """The event classes one program knows, by name. Not thread-safe until it is frozen.
 
-    def __init__(self, *classes: type, upcasters: Iterable[Upcaster] = ()) -> None:
-        self.shapes = Shapes()
-        self._entries: dict[str, Entry] = {}
+    ``base``: what this frozen registry knows is known from the beginning, and not compiled once more.
+    """
+
+    def __init__(self, *classes: type, upcasters: Iterable[Upcaster] = (), base: EventRegistry | None = None) -> None:
+        self.shapes: Shapes = Shapes(base.shapes if base is not None else None)
+        self._entries: dict[str, Entry] = dict(base._entries) if base is not None else {}
         self._steps: dict[tuple[str, int], Step] = {}
         self._frozen = False
         self.add(*classes)

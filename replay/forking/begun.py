@@ -6,8 +6,8 @@ from functools import cache
 
 import attrs
 
-from ...agents import facts
 from ...agents.app import App, runtime_codec
+from ...agents.runtime_events import runtime_registry
 from ...eventlog.codec import Codec
 from ...eventlog.errors import InvalidName, Undecodable
 from ...eventlog.log import EventLog
@@ -55,7 +55,7 @@ class ForkMerged:
 @cache
 def fork_codec() -> Codec:
     """A codec that knows the runtime's events and these two."""
-    return Codec(EventRegistry(*facts.FACTS, ForkBegun, ForkMerged))
+    return Codec(EventRegistry(ForkBegun, ForkMerged, base=runtime_registry()))
 
 
 def codec_for(stream: str, app: App | None) -> Codec:

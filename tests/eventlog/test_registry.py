@@ -223,3 +223,13 @@ def test_a_fault_deep_inside_names_the_way_to_it():
     top: Any = event("x")(attrs.make_class("Top", {"outer": attrs.field(type=outer), "at": attrs.field(type=datetime)}, frozen=True))
     with pytest.raises(RegistrationError, match=r"Top\.outer\.lines: .*dataclass"):
         EventRegistry(top)
+
+
+def test_a_registry_on_top_of_another_knows_what_that_one_knows_and_leaves_it_as_it_is():
+    base = EventRegistry(Measured).freeze()
+    above = EventRegistry(RefundAsked, base=base)
+    assert ([Measured], [Measured, RefundAsked]) == ([entry.cls for entry in base], [entry.cls for entry in above])
+    assert base.get("measured").shape is above.get("measured").shape
+    assert Codec(EventRegistry(Measured)).encode(Measured(1.5)) == Codec(above).encode(Measured(1.5))
+    with pytest.raises(RegistrationError, match=r"event type name 'refund.asked' is taken"):
+        EventRegistry(AlsoAsked, base=above.freeze())
