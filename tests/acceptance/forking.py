@@ -34,6 +34,7 @@ LOADED = [
     "intentlog.eventlog.postgres",
     "intentlog.eventlog.sqlite",
     "tests.acceptance.forking",
+    "tests.acceptance.warmed",
 ]
 # multiprocessing looks after all of its processes whenever one is begun, and two who read the same end find it once.
 _ONE_AT_A_TIME = threading.Lock()
