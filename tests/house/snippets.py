@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from ready import Ready, words_of
+
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (?P<name>[\w/.-]+\.[a-z]+)\n")
 EXPECTED = re.compile(r"\s+# (?:exit (?P<code>\d+)|(?P<stop>until \^C))$")
@@ -61,7 +63,7 @@ def commands(body: str) -> list[tuple[int, str]]:
     return found
 
 
-def run_page(name: str, text: str, makefile: str) -> None:
+def run_page(name: str, text: str, makefile: str, ready: Ready) -> None:
     """Run every example of ``text`` in the current folder; raises ``Wrong`` at the first that does not hold."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     sys.path.insert(0, os.getcwd())
@@ -73,7 +75,7 @@ def run_page(name: str, text: str, makefile: str) -> None:
             run_python(block, place, namespace)
         elif block.info == "console":
             for offset, command in commands(block.body):
-                run_command(command, f"{name}:{block.line + offset}", makefile)
+                run_command(command, f"{name}:{block.line + offset}", makefile, ready)
         elif named := FILE.match(block.body):
             write(named["name"], block.body[named.end() :])
 
@@ -97,7 +99,7 @@ def write(name: str, text: str) -> None:
     path.write_text(text, "utf-8")
 
 
-def run_command(line: str, place: str, makefile: str) -> None:
+def run_command(line: str, place: str, makefile: str, ready: Ready) -> None:
     """Run ``eventlog``, ``python`` and PostgreSQL's clients, look up ``make`` targets, let set-up lines be."""
     expected = EXPECTED.search(line)
     command = line[: expected.start()] if expected else line
@@ -107,7 +109,11 @@ def run_command(line: str, place: str, makefile: str) -> None:
         if missing:
             raise Wrong(f"{place}: the Makefile has no target {missing[0]}")
     elif first in RUN:
-        seen, output = run_until(command, stop=bool(expected and expected["stop"]))
+        stop, words = bool(expected and expected["stop"]), words_of(command)
+        if words is None:
+            seen, output = run_until(command, stop=stop)
+        else:
+            seen, output = ready.run(words, UNTIL_STOPPED if stop else None, PATIENCE)
         wanted = {0, 130, -signal.SIGINT} if expected and expected["stop"] else {int(expected["code"]) if expected else 0}
         if seen not in wanted:
             raise Wrong(f"{place}: {command}\nexit code {seen}, expected {' or '.join(map(str, sorted(wanted)))}\n{output}")
@@ -139,6 +145,6 @@ def run_until(command: str, *, stop: bool) -> tuple[int, str]:
 if __name__ == "__main__":
     page, makefile_path = map(Path, sys.argv[1:])
     try:
-        run_page(page.name, page.read_text("utf-8"), makefile_path.read_text("utf-8"))
+        run_page(page.name, page.read_text("utf-8"), makefile_path.read_text("utf-8"), Ready())
     except Wrong as wrong:
         sys.exit(str(wrong))
