@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from ready import Ready, words_of
+from ready import Ready, words_of  # type: ignore[import-not-found]  # it is run from beside it
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (?P<name>[\w/.-]+\.[a-z]+)\n")
