@@ -33,18 +33,6 @@ _EXPANDED = re.compile(r"[$`*?~\n]")
 """What a shell would do something about, wherever it stands; too often is no harm."""
 
 
-def words_of(command: str) -> list[str] | None:
-    """The words of an ``eventlog`` command that needs no shell, without the first; ``None`` for every other."""
-    if _EXPANDED.search(command):
-        return None
-    reader = shlex.shlex(command, posix=True, punctuation_chars=True)
-    reader.whitespace_split = True
-    words = list(reader)
-    if words[:1] != ["eventlog"] or any(set(word) <= set("();<>|&") for word in words if word):
-        return None
-    return words[1:]
-
-
 class Ready:
     """Made before the page's examples run; its process ends with this one, whose pipe it reads."""
 
@@ -58,6 +46,18 @@ class Ready:
         os.close(ask)
         os.close(answer)
         self._rest = b""
+
+    @staticmethod
+    def words_of(command: str) -> list[str] | None:
+        """The words of an ``eventlog`` command that needs no shell, without the first; ``None`` for every other."""
+        if _EXPANDED.search(command):
+            return None
+        reader = shlex.shlex(command, posix=True, punctuation_chars=True)
+        reader.whitespace_split = True
+        words = list(reader)
+        if words[:1] != ["eventlog"] or any(set(word) <= set("();<>|&") for word in words if word):
+            return None
+        return words[1:]
 
     def run(self, words: list[str], stop_after: float | None, patience: float) -> tuple[int, str]:
         """Exit code and output; what is to be stopped is interrupted as ^C does, and what takes too long is killed."""

@@ -13,9 +13,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ready import Ready, words_of  # type: ignore[import-not-found]  # it is run from beside it
+if TYPE_CHECKING:
+    from tests.house.ready import Ready
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (?P<name>[\w/.-]+\.[a-z]+)\n")
@@ -109,7 +110,7 @@ def run_command(line: str, place: str, makefile: str, ready: Ready) -> None:
         if missing:
             raise Wrong(f"{place}: the Makefile has no target {missing[0]}")
     elif first in RUN:
-        stop, words = bool(expected and expected["stop"]), words_of(command)
+        stop, words = bool(expected and expected["stop"]), ready.words_of(command)
         if words is None:
             seen, output = run_until(command, stop=stop)
         else:
@@ -144,6 +145,8 @@ def run_until(command: str, *, stop: bool) -> tuple[int, str]:
 
 if __name__ == "__main__":
     page, makefile_path = map(Path, sys.argv[1:])
+    from ready import Ready  # type: ignore[import-not-found,no-redef]  # beside this program
+
     try:
         run_page(page.name, page.read_text("utf-8"), makefile_path.read_text("utf-8"), Ready())
     except Wrong as wrong:

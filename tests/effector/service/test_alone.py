@@ -35,7 +35,7 @@ AGENTS = {
         "reading",
         "retry",
     ),
-    *("own_tasks", "signing", "tool_policies", "tools", "tuning", "vouching"),
+    *("own_tasks", "runtime_events", "signing", "tool_policies", "tools", "tuning", "vouching"),
 }
 APP = """
 from intentlog.agents import App, agent
