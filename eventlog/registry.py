@@ -97,13 +97,13 @@ class Entry:
 class EventRegistry:
     """The event classes one program knows, by name. Not thread-safe until it is frozen.
 
-    ``base``: what this frozen registry knows is known from the beginning, and not compiled once more.
+    ``base``: what this registry knows now, upcasters too, is known from the beginning, and not compiled once more.
     """
 
     def __init__(self, *classes: type, upcasters: Iterable[Upcaster] = (), base: EventRegistry | None = None) -> None:
         self.shapes: Shapes = Shapes(base.shapes if base is not None else None)
         self._entries: dict[str, Entry] = dict(base._entries) if base is not None else {}
-        self._steps: dict[tuple[str, int], Step] = {}
+        self._steps: dict[tuple[str, int], Step] = dict(base._steps) if base is not None else {}
         self._frozen = False
         self.add(*classes)
         for function in upcasters:

@@ -55,6 +55,10 @@ def test_the_chain_runs_from_the_version_the_bytes_were_written_under(codec: Cod
     assert today == codec.decode_stored(stored(*codec.encode(today)))
 
 
+def test_a_registry_on_top_of_another_has_its_upcasters(codec: Codec):
+    assert codec.decode("refund.asked", 1, OLDEST) == Codec(EventRegistry(base=codec.registry)).decode("refund.asked", 1, OLDEST)
+
+
 def test_a_decoder_is_resolved_once(codec: Codec):
     assert codec.decoder("refund.asked", 1) is codec.decoder("refund.asked", 1)
 
