@@ -192,13 +192,6 @@ def _one_by_one(nodeid: str) -> bool:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """``-n auto``: half as many again as there are cores, for tests of processes wait for a third of their time."""
-    cores = len(os.sched_getaffinity(0))
-    return cores + (cores + 1) // 2
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
     """Files stay together, and those of ``ONE_BY_ONE`` too: nobody waits for whose turn it is (docs/decisions/0002)."""
     from xdist.scheduler import LoadFileScheduling
