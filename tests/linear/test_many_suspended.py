@@ -64,6 +64,13 @@ def in_code() -> int:
     return sum(getattr(each, "__name__", "") in ("code", "signal", "timeout") and hasattr(each, "cr_frame") for each in gc.get_objects())
 
 
+async def held_now() -> int:
+    """Bytes that are held a moment later: what a look at the schedule takes for as long as it lasts comes and goes."""
+    await asyncio.sleep(0.02)
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
 def test_the_memory_of_a_worker_does_not_grow_with_the_runs_it_suspended(tmp_path: Any):
     sizes: list[int] = []
 
@@ -77,8 +84,7 @@ def test_the_memory_of_a_worker_does_not_grow_with_the_runs_it_suspended(tmp_pat
                 worker.wake()
                 while not (worker.turns_run == 500 * (part + 1) and await worker.idle()):  # noqa: ASYNC110 - idle is a question to the store
                     await asyncio.sleep(0.01)
-                gc.collect()
-                sizes.append(tracemalloc.get_traced_memory()[0])
+                sizes.append(min([await held_now() for _ in range(5)]))
         finally:
             worker.stop()
             await serving
