@@ -22,6 +22,7 @@ import attrs
 
 from intentlog.agents import App, Committer, Input, ModelRequest, ModelResponse, Worker, WorkerSettings
 from intentlog.agents.streams import Folder
+from intentlog.agents.tuning import tune_for_serving
 from intentlog.eventlog import EventLog, open_log
 
 from . import long_log
@@ -98,6 +99,7 @@ def resume(url: str, key: str, first: bool, label: str) -> dict[str, Any]:
     # Inputs come through a door of their own: what it learns of a key, the worker's log does not know.
     door, log = open_log(url), open_log(url)
     told = [partial(record_inputs, app, door, [Input(long_log.AGENT, each, asked(1), label)]) for each in ([key] if first else [OTHER, key])]
+    tune_for_serving()  # as ``eventlog run`` and ``eventlog worker`` do
     seconds = asyncio.run(_resume(app, log, model, told))
     log.close()
     door.close()
