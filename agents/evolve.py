@@ -86,12 +86,11 @@ def _settled(run: RunState, fact: facts.IntentSettled, _: int) -> None:
     intent.settled, intent.settled_at = fact, run.at
     if fact.settled_by == "agent" and is_withdrawal(fact):  # by the very turn that gave up waiting
         return
-    if run.open:
-        waiting = [a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits]
-        for activation in waiting:
-            _look(run, activation, "intent.settled")
-        if waiting:
-            return
+    waiting = [a for a in run.open.values() if a.state is SUSPENDED and fact.intent_id in a.waits]
+    for activation in waiting:
+        _look(run, activation, "intent.settled")
+    if waiting:
+        return
     owner = run.open.get(intent.seq)
     if owner is not None and fact.intent_id in owner.waits and fact.intent_id not in owner.results:
         if not owner.is_linear:  # linear code may still take it; its next turn's end tells

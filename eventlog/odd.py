@@ -49,6 +49,15 @@ class OddCell:
     text: str
 
 
+def odd_cells(stored: StoredEvent, whose: str, way_out: str, where: str = "") -> Iterator[OddCell]:
+    """``odd_columns`` as cells. ``whose`` begins the text, ``way_out`` is what to do; ``where`` is the option that names what is no log."""
+    stream = f"{stored.stream!s:.200}"
+    row = f"{stream} version {stored.version!s:.40} at position {stored.position}"
+    for said in odd_columns(stored):
+        text = f"{whose}{row}: {said}. {way_out} What can be read of it: eventlog raw {stream}{where}"
+        yield OddCell("events", row, said.partition(" ")[0], text)
+
+
 def odd_columns(stored: StoredEvent) -> Iterator[str]:
     """What no append can have put into an event's columns, in words."""
     for column, value, kind in (

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import attrs
 
-from ..odd import KINDS, OddCell, odd_columns
+from ..odd import KINDS, OddCell
+from ..odd import odd_cells as of_event
 from ..reading import to_event
 from .faults import misplaced
 from .statements import statement
@@ -19,7 +20,6 @@ from .statements import statement
 _BEFORE_ALL: Final = -(1 << 63)
 #: Events that one statement looks at, so that none runs for long or holds a snapshot.
 _WINDOW: Final = 50_000
-_EVENTS: Final = "events"
 _AFFINITIES: Final[dict[type, str]] = {int: "integer", str: "text", bytes: "blob"}
 
 
@@ -94,11 +94,5 @@ def _of_events(ask: Ask, path: Path) -> Iterator[OddCell]:
             stored = to_event(row)
             if type(stored.stream) is not str:
                 stored = stored._replace(stream=f"({stored.stream!r})")
-            place = f"{stored.stream!s:.200} version {stored.version!s:.40} at position {stored.position}"
-            for said in odd_columns(stored):
-                text = (
-                    f"{path} was edited by hand: table {_EVENTS}, {place}: {said}. Put the right value back, or restore the file from a backup. "
-                    f"What can be read of it: eventlog raw {stored.stream!s:.200}"
-                )
-                yield OddCell(_EVENTS, place, said.partition(" ")[0], text)
+            yield from of_event(stored, f"{path} was edited by hand: table events, ", "Put the right value back, or restore the file from a backup.")
         after = end

@@ -6,6 +6,7 @@ What a read covers is fixed when it is asked for, and its first chunk is fetched
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
@@ -30,6 +31,12 @@ _AT_MOST: Final = (
 _selected: Final = reading.selecting(statement, "x''")
 
 
+@lru_cache(maxsize=2 * STREAMS_AT_ONCE)
+def _rows_of(count: int, *, bounded: bool) -> str:
+    """The statement for ``count`` streams, with its bound or without."""
+    return for_rows("read_rows_of", 2, count).replace(":bound", _AT_MOST if bounded else "")
+
+
 class Reader(reading.Reader):
     """The reading half of the log."""
 
@@ -46,7 +53,7 @@ class Reader(reading.Reader):
         wanted = [(number, after[stream]) for stream, number in ids.items()]
         for begin in range(0, len(wanted), STREAMS_AT_ONCE):
             part = wanted[begin : begin + STREAMS_AT_ONCE]
-            sql = for_rows("read_rows_of", 2, len(part)).replace(":bound", "" if most is None else _AT_MOST)
+            sql = _rows_of(len(part), bounded=most is not None)
             for row in self._database.rows(sql, [value for pair in part for value in pair] + ([] if most is None else [most - 1])):
                 by_id[row[0]].append(row[1:])
         for rows in by_id.values():

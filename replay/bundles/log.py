@@ -17,7 +17,7 @@ from ...eventlog.events import NewEvent, Row, StoredEvent
 from ...eventlog.listed import as_rows, passing, shown
 from ...eventlog.log import Appended, AppendRequest, Claim, Duplicate, Outcome, ParkedEvent, Snapshot, View, ViewTransaction, Wake
 from ...eventlog.names import category_of
-from ...eventlog.odd import OddCell, odd_columns
+from ...eventlog.odd import OddCell, odd_cells
 from ...eventlog.versions import EMPTY, ExpectedVersion
 from ..errors import BundleIsReadOnly
 from .layout import AGAIN, Manifest
@@ -110,10 +110,7 @@ class BundleLog:
     def odd_cells(self, *, events: bool = True) -> Iterator[OddCell]:
         """Columns of events that hold what no append writes, in the log that the bundle was made from or by the hand that made it."""
         for stored in self._all if events else ():
-            place = f"{stored.stream:.200} version {stored.version} at position {stored.position}"
-            for said in odd_columns(stored):
-                text = f"{self.url} holds what no log writes: {place}: {said}. {AGAIN} What can be read of it: eventlog raw {stored.stream:.200} --log BUNDLE"
-                yield OddCell("events", place, said.partition(" ")[0], text)
+            yield from odd_cells(stored, f"{self.url} holds what no log writes: ", AGAIN, " --log BUNDLE")
 
     def close(self) -> None:
         """Nothing is held open."""

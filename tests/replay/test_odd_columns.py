@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
-import sqlite3
-import zipfile
-from contextlib import chdir, closing
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from intentlog.eventlog.cli import group
-from intentlog.replay.bundles.layout import MANIFEST
+from intentlog.eventlog.events import StoredEvent
+from tests.replay.edited_bundles import rewritten, with_cell
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
+from tests.stores import Sqlite
 
 app = app_of(paying)
 """What the commands load by name."""
 VERSION = 3
-COLUMNS = ("position", "version", "event_id", "type", "schema", "data", "recorded_at", "correlation", "causation")
+COLUMNS = [name for name in StoredEvent._fields if name != "stream"]
 ODD: tuple[tuple[str, Any], ...] = (
     *(("event_id", odd) for odd in (5, "text")),
     *(("type", odd) for odd in (5, b"bytes", "")),
@@ -59,32 +56,25 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = World(url=f"sqlite:///{folder}/eventlog.db?synchronous=off")
     world.story(app_of(paying), RefundAsked("o-1", 4200))
     world.log.close()
-    with chdir(folder):
-        assert 0 == CliRunner().invoke(group, ("bundle", STREAM, "-o", "case.bundle"), env={"EVENTLOG_APP": f"{__name__}:app"}).exit_code
+    assert 0 == eventlog(folder, "bundle", STREAM, "-o", "case.bundle").exit_code
     return folder
+
+
+def eventlog(folder: Path, *words: str, typed: str = "") -> Result:
+    with chdir(folder):
+        return CliRunner().invoke(group, words, input=typed, env={"EVENTLOG_APP": f"{__name__}:app"}, prog_name="eventlog")
 
 
 def in_a_log(made: Path, folder: Path, column: str, odd: Any) -> tuple[str, ...]:
     shutil.copy(made / "eventlog.db", folder / "eventlog.db")
-    with closing(sqlite3.connect(folder / "eventlog.db")) as hand, hand:
-        hand.execute(f"UPDATE events SET {column} = ? WHERE version = ?", (odd, VERSION))
+    Sqlite().edit(f"sqlite:///{folder}/eventlog.db", f"UPDATE events SET {column} = ? WHERE version = ?", odd, VERSION)
     return ()
 
 
 def in_a_bundle(made: Path, folder: Path, column: str, odd: Any) -> tuple[str, ...]:
-    with zipfile.ZipFile(made / "case.bundle") as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    rows = msgspec.msgpack.decode(members["streams/0"])
-    rows[VERSION][COLUMNS.index(column)] = odd
-    members["streams/0"] = msgspec.msgpack.encode(rows)
-    manifest = json.loads(members[MANIFEST])
-    manifest["streams"][0]["member"] |= {"size": len(members["streams/0"]), "sha256": hashlib.sha256(members["streams/0"]).hexdigest()}
-    members[MANIFEST] = json.dumps(manifest).encode()
-    with zipfile.ZipFile(folder / "odd.bundle", "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-        archive.comment = hashlib.sha256(members[MANIFEST]).hexdigest().encode()
-    return ("--log", "odd.bundle")
+    shutil.copy(made / "case.bundle", folder / "case.bundle")
+    rewritten(folder / "case.bundle", with_cell(VERSION, COLUMNS.index(column), odd))
+    return ("--log", "edited.bundle")
 
 
 TYPED = "go 9\nst\nrun\nwhy refunded_cents\nback until st.refunded_cents == 0\ngo 3\nev\nraw\nshow\nstep\ncause\ndiff 0 9\nsearch o-1\n"
@@ -103,11 +93,9 @@ def test_no_command_is_surprised_by_an_odd_column(made, tmp_path, changed, colum
     where = changed(made, tmp_path, column, odd)
     surprised = []
     for command in COMMANDS if not where else [each for each in COMMANDS if each[0] not in NOT_OF_A_BUNDLE]:
-        with chdir(tmp_path):
-            done = CliRunner().invoke(group, (*command, *where), env={"EVENTLOG_APP": f"{__name__}:app"}, prog_name="eventlog")
+        done = eventlog(tmp_path, *command, *where)
         if done.exit_code not in (0, 1, 3) or "unexpected" in done.output or "Traceback" in done.output:
             surprised.append(f"{' '.join(command)} → {done.exit_code}: {done.output[-300:]}")
-    with chdir(tmp_path):
-        done = CliRunner().invoke(group, ("shell", STREAM, *where), input=TYPED, env={"EVENTLOG_APP": f"{__name__}:app"}, prog_name="eventlog")
+    done = eventlog(tmp_path, "shell", STREAM, *where, typed=TYPED)
     surprised += [line for line in done.output.splitlines() if "unexpected" in line or "Traceback" in line or "TypeError" in line]
     assert [] == surprised

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.log import AppendRequest, EventLog, StreamAppend
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY, NO_STREAM
+from tests.stores import Sqlite
 
 new_id = id_maker()
 
@@ -103,10 +103,9 @@ def test_two_hundred_thousand_events_are_read_in_bounded_memory(log: EventLog) -
     assert grown < 30_000, f"reading 200,000 events of 300 bytes took {grown} KiB"
 
 
-def test_the_first_of_a_tail_lie_on_both_sides_of_a_hole(log: EventLog, tmp_path: Path) -> None:
+def test_the_first_of_a_tail_lie_on_both_sides_of_a_hole(log: EventLog) -> None:
     """Else a stream with a hole longer than what is asked for would seem to end before it."""
     log.append("a-1", [event() for _ in range(20)], NO_STREAM)
-    with closing(sqlite3.connect(tmp_path / "log.db")) as hand, hand:
-        hand.execute("DELETE FROM events WHERE version BETWEEN 2 AND 15")
+    Sqlite().edit(log.url, "DELETE FROM events WHERE version BETWEEN 2 AND 15")
     assert [row[0] for row in log.rows_of({"a-1": -1}, most=4)["a-1"]] == [0, 1, 16, 17]
     assert [row[0] for row in log.rows_of({"a-1": 1}, most=4)["a-1"]] == [16, 17, 18, 19]
