@@ -12,15 +12,20 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from tests.house.ready import Ready
+# Behind everything else, so that it hides nothing: a page's folder is the first.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from tests.acceptance.forking import Forked
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (?P<name>[\w/.-]+\.[a-z]+)\n")
 EXPECTED = re.compile(r"\s+# (?:exit (?P<code>\d+)|(?P<stop>until \^C))$")
+#: What a shell would do something about, wherever it stands; too often is no harm.
+EXPANDED = re.compile(r"[$`*?~\n]")
 #: Info strings that a page may use; whatever is not run is not called Python or console.
 LANGUAGES = {"python", "console", "text", "json", "sql", "toml", "ini", "yaml", "html", "makefile"}
 RUN = {"eventlog", "python", "psql", "pg_dump", "pg_restore"}
@@ -64,7 +69,7 @@ def commands(body: str) -> list[tuple[int, str]]:
     return found
 
 
-def run_page(name: str, text: str, makefile: str, ready: Ready) -> None:
+def run_page(name: str, text: str, makefile: str) -> None:
     """Run every example of ``text`` in the current folder; raises ``Wrong`` at the first that does not hold."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     sys.path.insert(0, os.getcwd())
@@ -76,7 +81,7 @@ def run_page(name: str, text: str, makefile: str, ready: Ready) -> None:
             run_python(block, place, namespace)
         elif block.info == "console":
             for offset, command in commands(block.body):
-                run_command(command, f"{name}:{block.line + offset}", makefile, ready)
+                run_command(command, f"{name}:{block.line + offset}", makefile)
         elif named := FILE.match(block.body):
             write(named["name"], block.body[named.end() :])
 
@@ -100,7 +105,7 @@ def write(name: str, text: str) -> None:
     path.write_text(text, "utf-8")
 
 
-def run_command(line: str, place: str, makefile: str, ready: Ready) -> None:
+def run_command(line: str, place: str, makefile: str) -> None:
     """Run ``eventlog``, ``python`` and PostgreSQL's clients, look up ``make`` targets, let set-up lines be."""
     expected = EXPECTED.search(line)
     command = line[: expected.start()] if expected else line
@@ -110,11 +115,7 @@ def run_command(line: str, place: str, makefile: str, ready: Ready) -> None:
         if missing:
             raise Wrong(f"{place}: the Makefile has no target {missing[0]}")
     elif first in RUN:
-        stop, words = bool(expected and expected["stop"]), ready.words_of(command)
-        if words is None:
-            seen, output = run_until(command, stop=stop)
-        else:
-            seen, output = ready.run(words, UNTIL_STOPPED if stop else None, PATIENCE)
+        seen, output = run_until(command, stop=bool(expected and expected["stop"]))
         wanted = {0, 130, -signal.SIGINT} if expected and expected["stop"] else {int(expected["code"]) if expected else 0}
         if seen not in wanted:
             raise Wrong(f"{place}: {command}\nexit code {seen}, expected {' or '.join(map(str, sorted(wanted)))}\n{output}")
@@ -124,6 +125,13 @@ def run_command(line: str, place: str, makefile: str, ready: Ready) -> None:
 
 def run_until(command: str, *, stop: bool) -> tuple[int, str]:
     """Exit code and output of a shell line; one that runs for ever is interrupted as ^C does."""
+    words = words_of(command)
+    if words is not None:
+        forked = Forked("tests.house.command", words, os.environ, Path.cwd())
+        try:
+            return ended(forked, forked.send_signal, stop=stop)
+        finally:
+            forked.close()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     child = subprocess.Popen(
         command,
@@ -135,19 +143,36 @@ def run_until(command: str, *, stop: bool) -> tuple[int, str]:
         text=True,
         start_new_session=True,
     )
+    return ended(child, lambda number: os.killpg(child.pid, number), stop=stop)
+
+
+def ended(child: subprocess.Popen[str] | Forked, send: Callable[[int], None], *, stop: bool) -> tuple[int, str]:
+    """The child's exit code and output, after a signal where it does not end by itself."""
     try:
         output, _ = child.communicate(timeout=UNTIL_STOPPED if stop else PATIENCE)
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGINT if stop else signal.SIGKILL)
+        send(signal.SIGINT if stop else signal.SIGKILL)
         output, _ = child.communicate(timeout=PATIENCE)
-    return child.returncode, output
+    code = child.returncode
+    assert code is not None
+    return code, output
+
+
+def words_of(command: str) -> list[str] | None:
+    """The words of an ``eventlog`` command that needs no shell, without the first; ``None`` for every other."""
+    if EXPANDED.search(command):
+        return None
+    reader = shlex.shlex(command, posix=True, punctuation_chars=True)
+    reader.whitespace_split = True
+    words = list(reader)
+    if words[:1] != ["eventlog"] or any(set(word) <= set("();<>|&") for word in words if word):
+        return None
+    return words[1:]
 
 
 if __name__ == "__main__":
     page, makefile_path = map(Path, sys.argv[1:])
-    from ready import Ready  # type: ignore[import-not-found,no-redef]  # beside this program
-
     try:
-        run_page(page.name, page.read_text("utf-8"), makefile_path.read_text("utf-8"), Ready())
+        run_page(page.name, page.read_text("utf-8"), makefile_path.read_text("utf-8"))
     except Wrong as wrong:
         sys.exit(str(wrong))
