@@ -10,30 +10,30 @@ class Child:
     """A running program that has said ``ready``."""
 
     def __init__(self, code: str, url: str, *arguments: str) -> None:
+        # Unbuffered: of what a buffer had read ahead of a line, ``communicate`` would tell nothing.
         self._running = subprocess.Popen(
-            [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
         self.say(url)
 
     def say(self, line: str) -> None:
         """Write one line to its input."""
         assert self._running.stdin is not None
-        self._running.stdin.write(f"{line}\n")
-        self._running.stdin.flush()
+        self._running.stdin.write(f"{line}\n".encode())
 
     def hear(self) -> str:
         """Its next line; fails with what it wrote to stderr when it ended."""
         assert self._running.stdout is not None
         assert self._running.stderr is not None
         line = self._running.stdout.readline()
-        assert line, f"the child ended: {self._running.stderr.read()}"
-        return line.rstrip("\n")
+        assert line, f"the child ended: {self._running.stderr.read().decode()}"
+        return line.decode().rstrip("\n")
 
     def kill(self) -> list[str]:
         """SIGKILL; the whole lines that it had still written."""
         self._running.kill()
         output, _ = self._running.communicate()
-        return [line for line in output.splitlines(keepends=True) if line.endswith("\n")]
+        return [line.decode() for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
 
     def end(self, seconds: float) -> str:
         """All that it still writes until it ends by itself, within ``seconds`` and with code 0."""
@@ -41,8 +41,8 @@ class Child:
             output, fault = self._running.communicate(timeout=seconds)
         finally:
             self._running.kill()
-        assert 0 == self._running.returncode, fault
-        return output
+        assert 0 == self._running.returncode, fault.decode()
+        return output.decode()
 
 
 def child_of(code: str, url: str, *arguments: str) -> Child:
