@@ -137,6 +137,9 @@ def settings(address: Address, *, read_only: bool, durable: bool) -> dict[str, A
         "enable_mergejoin": "off",
         # An index gives rows in its order, and stops where a LIMIT says so; a bitmap of them is made whole and sorted.
         "enable_bitmapscan": "off",
+        # Lists travel as arrays, and the planner guesses how long one is that it does not see; a plan for the list at hand looks cheaper to it,
+        # so it would plan every statement anew, each time, which takes longer than most of them do. Every plan of ours is the same plan.
+        "plan_cache_mode": "force_generic_plan",
     }
     if read_only:
         ours["default_transaction_read_only"] = "on"

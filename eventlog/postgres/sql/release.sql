@@ -1,11 +1,11 @@
 -- See renew.
 WITH held AS MATERIALIZED (
-    SELECT h.name
+    SELECT h.queue, h.name
     FROM (SELECT name, token FROM unnest($2::text[], $3::bigint[]) AS u (name, token) ORDER BY name COLLATE "C") c
     CROSS JOIN LATERAL (
-        SELECT s.name FROM schedule s
+        SELECT s.queue, s.name FROM schedule s
         WHERE s.queue = $1 AND s.name = c.name AND s.token = c.token AND s.lease_until IS NOT NULL
         FOR NO KEY UPDATE
     ) h
 )
-UPDATE schedule SET owner = NULL, lease_until = NULL :wake WHERE queue = $1 AND name = ANY(ARRAY(SELECT name FROM held))
+UPDATE schedule s SET owner = NULL, lease_until = NULL :wake FROM held h WHERE s.queue = h.queue AND s.name = h.name
