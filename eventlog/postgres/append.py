@@ -104,17 +104,24 @@ class Appender:
             raise LookCloser
         batch = batch_of(plan, expected, starts, tokens)
         if batch.small:
-            try:
-                base, heads = self._database.call(statement("append_events"), batch.at_once())
-            except (psycopg.Error, UnicodeEncodeError) as error:
-                if getattr(error, "sqlstate", None) in _RACES:
-                    raise LookCloser from error
-                raise self._database.translated(error) from error
-            place = _Place(base, dict(zip(expected, heads, strict=True)))
+            place = self._in_one_statement(batch)
         else:
             with self._database.transaction() as connection:
                 place = _racing(connection, batch)
         return self._settled(requests, decisions, starts, place, plan.position)
+
+    def _in_one_statement(self, batch: Batch) -> _Place:
+        try:
+            name, values = batch.in_one()
+            found = self._database.call(statement(name), values)
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            if getattr(error, "sqlstate", None) in _RACES:
+                raise LookCloser from error
+            raise self._database.translated(error) from error
+        if found is None:
+            raise LookCloser
+        base, heads = found
+        return _Place(base, dict(zip(batch.streams[0], heads, strict=True)))
 
     def _closely(self, requests: Sequence[AppendRequest]) -> list[Outcome]:
         """Everything is read before it is written, so that each request gets the outcome it would get alone; again, while others interfere."""

@@ -48,6 +48,18 @@ class Batch:
         """The parameters of ``append_events``."""
         return (self.now, *_stream_arrays(self.streams), *_event_arrays(self.events), *_move_arrays(self.moves), *map(blobs, self.payloads))
 
+    def in_one(self) -> tuple[str, tuple[Any, ...]]:
+        """A statement that writes a small batch and gives the base of its positions and its streams' heads, and its parameters.
+
+        A few events for one stream that has some, at its head, are most of what is appended one by one: there is a shorter one for them.
+        """
+        names, _, expected, growth = self.streams
+        if len(names) != 1 or expected[0] < 0 or not growth[0] or self.moves[0] or self.payloads[0]:
+            return "append_events", self.at_once()
+        _, _, steps, schemas, ids, correlations, causations, types, _, contents = self.events
+        arrays = integers(steps), integers(schemas), blobs(ids), blobs(correlations), blobs(causations), texts(types), blobs(contents)
+        return "append_to_one", (self.now, names[0], expected[0], *arrays)
+
     def stream_arrays(self) -> tuple[Any, ...]:
         """The parameters of ``begin_append``."""
         return _stream_arrays(self.streams)

@@ -60,12 +60,11 @@ class Database:
         except _FAULTS as error:
             raise self._translated(error) from error
 
-    def call(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
-        """Run one writing statement, never twice, and give its one row. What the statement itself raises (``psycopg.Error``) is the caller's."""
+    def call(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Run one writing statement, never twice, and give its row, if any. What the statement itself raises (``psycopg.Error``) is the caller's."""
         self._check_writable()
         with self._borrowed(True) as connection:
-            (row,) = connection.execute(sql, parameters, binary=True, prepare=True).fetchall()
-            return row
+            return connection.execute(sql, parameters, binary=True, prepare=True).fetchone()
 
     @contextmanager
     def transaction(self, *, durable: bool = True, read_only: bool = False) -> Iterator[Connection]:

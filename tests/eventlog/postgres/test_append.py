@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from intentlog.eventlog.errors import LogUnavailable, TerminalError, WrongExpectedVersion
+from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.log import Appended, AppendRequest, Duplicate, Fence, StreamAppend, Wake
 from intentlog.eventlog.planning import LookCloser
 from intentlog.eventlog.postgres import append, batch
@@ -205,6 +206,55 @@ def test_a_usual_batch_is_one_round_trip_and_one_transaction(log, session, monke
     assert [("p", "a-3", 7, None), ("q", "a-1", 5, None), ("q", "a-3", 9, None)] == session.execute(
         "SELECT queue, name, wake_at, owner FROM schedule ORDER BY 1, 2"
     ).fetchall()
+
+
+@pytest.mark.parametrize(
+    "why, appended",
+    [
+        ("at its head", [request("a-1", event(), NewEvent(bytes(16), "k", 3, b"{}", bytes([1] * 16), bytes([2] * 16)), expected=0)]),
+        ("wherever it ends", [request("a-1", event(), expected=ANY)]),
+        ("to begin with", [request("a-2", event(), expected=NO_STREAM)]),
+        ("with a wake-up", [request("a-1", event(), expected=0, wakes=[Wake("q", 7)])]),
+        ("large", [request("a-1", event(bytes(70_000)), expected=0)]),
+        ("nothing", [request("a-1", expected=0)]),
+        ("for two", [request("a-1", event(), expected=0), request("a-2", event(), expected=NO_STREAM)]),
+        ("in two requests", [request("a-1", event(), expected=0), request("a-1", event(), expected=1)]),
+    ],
+)
+def test_events_for_one_stream_at_its_head_go_by_a_shorter_statement_and_all_others_by_the_whole_one(log, monkeypatch, why, appended):
+    log.append("a-1", [event()], NO_STREAM)
+    calls: list[str] = []
+    real = log._database.call
+    monkeypatch.setattr(log._database, "call", lambda sql, values: calls.append(sql) or real(sql, values))
+    outcomes = log.append_batch(appended)
+    assert [statement("append_to_one" if why in ("at its head", "in two requests") else "append_events")] == calls
+    told = [
+        (part.stream, first + place, position)
+        for each, outcome in zip(appended, outcomes, strict=True)
+        for part, first, positions in zip(each.parts, outcome.first_versions, outcome.positions, strict=True)
+        for place, position in enumerate(positions)
+    ]
+    given = [found for each in appended for part in each.parts for found in part.events]
+    stored = list(log.read_all())[1:]
+    assert told == [(found.stream, found.version, found.position) for found in stored]
+    assert given == [NewEvent(found.event_id, found.type, found.schema, found.data, found.correlation, found.causation) for found in stored]
+
+
+def test_a_writer_of_an_exact_version_that_loses_is_told_what_it_had_not_seen(log, session, watcher):
+    log.append("a-1", [event()], NO_STREAM)
+    with session.transaction():
+        # Not committed yet: the writer finds the head where it expects it, and waits for the index entry.
+        session.execute(
+            "INSERT INTO events (position, stream_id, version, recorded_at, schema, event_id, type, data) "
+            "SELECT (pg_current_xact_id()::text::bigint << 20) + 1, id, 1, 1, 1, $1, 'k', 'theirs' FROM streams",
+            (bytes(16),),
+        )
+        late, outcome = in_thread(lambda: log.append_batch([request("a-1", event(b"mine"), expected=0)]))
+        until_waiting(watcher)
+    late.join(30)
+    ((lost,),) = outcome
+    assert isinstance(lost, WrongExpectedVersion) and [b"theirs"] == [found.data for found in lost.events]
+    assert [0, 1] == versions_by_position(log, "a-1")
 
 
 def test_a_batch_of_losers_takes_no_transaction_id(log, session, monkeypatch):
