@@ -225,7 +225,12 @@ def test_events_for_one_stream_at_its_head_go_by_a_shorter_statement_and_all_oth
     log.append("a-1", [event()], NO_STREAM)
     calls: list[str] = []
     real = log._database.call
-    monkeypatch.setattr(log._database, "call", lambda sql, values: calls.append(sql) or real(sql, values))
+
+    def counted(sql: str, values: Any) -> Any:
+        calls.append(sql)
+        return real(sql, values)
+
+    monkeypatch.setattr(log._database, "call", counted)
     outcomes = log.append_batch(appended)
     assert [statement("append_to_one" if why in ("at its head", "in two requests") else "append_events")] == calls
     told = [
