@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance import forking
 from tests.acceptance.harness import child, end_of, forked
 
 PROGRAM = """
@@ -53,3 +56,22 @@ def test_what_one_is_told_by_its_environment_the_next_one_does_not_know(program)
     with forked(program, ["0"], {}) as second:
         ended = end_of(second)
     assert (1, True) == (ended.code, "KeyError: 'SAID'" in ended.output)
+
+
+WARNS = "import warnings\nfrom intentlog.agents import App\nwarnings.warn('old', DeprecationWarning)\napp = App(agents=[])\n"
+STRICT = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()"]
+
+
+@pytest.mark.parametrize(
+    "line, code",
+    [("init", 0), ("--help", 0), ("tail", 3), ("tail --no-such-option", 2), ("run warns:app --until-idle", 3), ("run gone:app", 2)],
+)
+def test_a_command_says_the_same_and_apart_and_a_warning_is_an_error_to_it(tmp_path, line, code):
+    words = line.split()
+    (one := tmp_path / "one").mkdir()
+    (one / "warns.py").write_text(WARNS)
+    other = shutil.copytree(one, tmp_path / "two")
+    first = subprocess.run([*STRICT, *words], cwd=one, capture_output=True, text=True)
+    second = forking.eventlog(words, os.environ, other)
+    assert code == first.returncode, first.stderr
+    assert (first.returncode, first.stdout, first.stderr.replace(str(one), str(other))) == (second.returncode, second.stdout, second.stderr)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from intentlog.eventlog.cli import group
+from tests.acceptance import forking
 
 PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()"]
 SHOP = """
@@ -76,8 +77,8 @@ def call(*words: str, stdin: str | bytes | None = None) -> Result:
 
 
 def child(*words: str, timeout: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own."""
-    return subprocess.run([*PROGRAM, *words], env={**os.environ, **environment}, capture_output=True, text=True, timeout=timeout)
+    """The command as a process of its own, forked from one that is warm."""
+    return forking.eventlog(words, {**os.environ, **environment}, Path.cwd(), timeout)
 
 
 def begin(*words: str, **environment: str) -> subprocess.Popen[str]:

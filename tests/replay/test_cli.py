@@ -6,17 +6,17 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance import forking
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
 
 ROOT = Path(__file__).resolve().parents[2]
 REFUNDS = """
 from intentlog.agents import Complete
+from tests.acceptance import forking
 from tests.replay.world import app_of, lookup, paying, refund, unanswered
 
 app = app_of(paying, unanswered())
@@ -26,10 +26,12 @@ async def asking_otherwise(ctx, asked: "RefundAsked"):
     await ctx.run_tool(lookup, order_id=asked.order_id)
     await ctx.call_model(f"Repay {asked.cents}?")
 
+from tests.acceptance import forking
 from tests.replay.world import RefundAsked
 changed = app_of(asking_otherwise)
 """
 BEGUN = """
+from tests.acceptance import forking
 from tests.replay.world import Account
 
 class Begun(Account):
@@ -57,8 +59,7 @@ def folder(recorded: Path, tmp_path: Path) -> Path:
 
 
 def eventlog(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    command = [str(Path(sys.executable).parent / "eventlog"), *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    done = forking.eventlog(arguments, {**os.environ, "PYTHONPATH": str(ROOT)}, folder)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from intentlog.eventlog.cli import group
+from tests.acceptance import forking
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying, unanswered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,9 +145,7 @@ def repository(folder: Path, tmp_path: Path) -> Path:
 
 def of_its_own(folder: Path, *arguments: str) -> tuple[int, str, str]:
     """The command as a process of its own, which others come from."""
-    command = [str(Path(sys.executable).parent / "eventlog"), *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVENTLOG_APP": "refunds:app"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    done = forking.eventlog(arguments, {**os.environ, "PYTHONPATH": str(ROOT), "EVENTLOG_APP": "refunds:app"}, folder)
     return done.returncode, done.stdout, done.stderr
 
 

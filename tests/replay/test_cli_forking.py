@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance import forking
 from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
 
 ROOT = Path(__file__).resolve().parents[2]
 REFUNDS = """
+from tests.acceptance import forking
 from tests.replay.world import RefundAsked, RefundPaid, app_of, lookup, paying, refund, unanswered
 app = app_of(paying, unanswered())
 """
@@ -37,7 +39,8 @@ def folder(recorded: Path, tmp_path: Path) -> Path:
     return shutil.copytree(recorded, tmp_path / "copy")
 
 
-def eventlog(folder: Path, *arguments: str) -> tuple[int, str, str]:
+def installed(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """The console script itself, with an interpreter of its own."""
     command = [str(Path(sys.executable).parent / "eventlog"), *arguments, "--app", "refunds:app"]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
@@ -45,9 +48,14 @@ def eventlog(folder: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def eventlog(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    done = forking.eventlog([*arguments, "--app", "refunds:app"], {**os.environ, "PYTHONPATH": str(ROOT)}, folder)
+    return done.returncode, done.stdout, done.stderr
+
+
 def test_a_fork_shows_what_is_different_and_is_written_beside(folder):
     before = (folder / "eventlog.db").read_bytes()
-    code, out, err = eventlog(folder, "fork", STREAM, "--at", "10", "--edit", "8", "value=re_x", "--by", "ann")
+    code, out, err = installed(folder, "fork", STREAM, "--at", "10", "--edit", "8", "value=re_x", "--by", "ann")
     lines = out.splitlines()
     assert (1, "") == (code, err)
     assert f'{STREAM} forked at version 10: edit 8 value="re_x"' == lines[0]
@@ -86,7 +94,7 @@ def test_live_asks_first_and_merging_says_first_what_it_will_do(folder):
     assert "written" not in out
     code, out, _ = eventlog(folder, "fork", stream, "--live", "--yes")
     assert (0, True) == (code, f"as {stream}~fork1: workers and effectors go on with it from now on" in out)
-    code, out, err = eventlog(folder, "merge", f"{stream}~fork1", "--dry-run")
+    code, out, err = installed(folder, "merge", f"{stream}~fork1", "--dry-run")
     assert (0, "", ["  The source has all of it: nothing is brought.", "  The fork goes on no more."]) == (code, err, out.splitlines()[1:])
     code, out, err = eventlog(folder, "merge", f"{stream}~fork1")
     assert (3, True) == (code, "Do this?" in err)

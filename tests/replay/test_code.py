@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from intentlog.eventlog.cli import group
 from intentlog.replay.errors import CodeUnusable
 from intentlog.replay.revisions import code_at
+from tests.acceptance import forking
 
 PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()"]
 APP = """
@@ -56,9 +57,9 @@ def git(folder: Path, *words: str) -> str:
 
 
 def eventlog(folder: Path, *words: str, apart: bool = False) -> tuple[int, str, str]:
-    """The command in ``folder``; in this process, unless ``apart`` or when the app would be imported here."""
+    """The command in ``folder``; in this process, unless ``apart`` or when the app would be imported here. Then it is forked from one that is warm."""
     if apart or not {"--code", "-j"} & set(words):
-        done = subprocess.run([*PROGRAM, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+        done = forking.eventlog(words, os.environ, folder)
         return done.returncode, done.stdout, done.stderr
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
