@@ -38,8 +38,7 @@ class World:
     def close(self) -> None:
         """End what still runs."""
         for each in self.replicas:
-            each.process.kill()
-            each.process.wait()
+            each.close()
         self.store.close()
 
     def url(self, topic: str) -> str:

@@ -54,7 +54,7 @@ class BusGround:
 
     def effector(self, words: list[str], environment: dict[str, str], folder: Path, name: str) -> Replica:
         urls = [word for option, topic in TOPICS.items() for word in (f"--{option}", self.server.url(topic))]
-        return forked([*words, *urls], {**environment, "EFFECTOR_DEDUP": self.dedup, "GATE_INSTALLED": str(self.folder)}, folder, name)
+        return forked([*words, *urls], {**environment, "EFFECTOR_DEDUP": self.dedup}, folder, name)
 
     def outcomes(self) -> dict[str, list[Outcome]]:
         for each in self.server.broker.messages("results"):

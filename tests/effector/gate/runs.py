@@ -17,7 +17,6 @@ import attrs
 from intentlog.agents.intents import intent_id_for
 from intentlog.effector.demo.servers import Ledger as Provider
 from intentlog.effector.demo.servers import servers
-from tests.effector.gate.child import ForkedReplica
 from tests.effector.gate.plans import ANY_MOMENT, Death, Plan
 from tests.effector.service.replicas import Replica
 
@@ -177,8 +176,7 @@ class Run:
     def close(self) -> None:
         """End what still runs."""
         for each in self.lives:
-            each.replica.process.kill()
-            each.replica.process.wait()
+            each.replica.close()
 
     def _begin(self, slot: int, **more: str) -> None:
         before = sum(life.slot == slot for life in self.lives)
@@ -265,4 +263,4 @@ def run_of(plan: Plan, folder: Path, ground: Ground) -> Iterator[Run]:
 
 def forked(words: list[str], environment: dict[str, str], folder: Path, name: str) -> Replica:
     """An effector of the command `eventlog effector`."""
-    return ForkedReplica(folder, name, words, environment)
+    return Replica(folder, name, words, environment, "tests.effector.gate.child")

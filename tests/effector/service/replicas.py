@@ -22,6 +22,7 @@ from intentlog.eventlog.errors import LogUnavailable
 from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
+from tests.acceptance.forking import Forked
 
 CODEC = runtime_codec()
 PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()", "effector"]
@@ -76,14 +77,19 @@ def eventually(holds: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 
 class Replica:
-    """One child process."""
+    """One child process, forked from one that has read all modules; ``module`` is what it runs, or nothing for an interpreter of its own."""
 
-    def __init__(self, folder: Path, name: str, words: list[str], environment: dict[str, str]) -> None:
+    process: Forked | subprocess.Popen[bytes]
+
+    def __init__(self, folder: Path, name: str, words: list[str], environment: dict[str, str], module: str = "tests.house.command") -> None:
         self.errors = folder / f"{name}.err"
+        given = {**os.environ, **environment}
         with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [*PROGRAM, *words], cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
-            )
+            if module:
+                self.process = Forked(module, ["effector", *words], given, folder, errors=self.errors, strict=True)
+            else:
+                nowhere = subprocess.DEVNULL
+                self.process = subprocess.Popen([*PROGRAM, *words], cwd=folder, env=given, stdin=nowhere, stdout=nowhere, stderr=errors)
 
     def lines(self, event: str = "") -> list[dict[str, Any]]:
         """What it logged so far."""
@@ -129,6 +135,13 @@ class Replica:
         self.send(number)
         return self.process.wait(seconds)
 
+    def close(self) -> None:
+        """End it, if it still runs."""
+        self.process.kill()
+        self.process.wait()
+        if isinstance(self.process, Forked):
+            self.process.close()
+
 
 class World:
     """A folder with tools and a log, and the replicas on it."""
@@ -143,8 +156,7 @@ class World:
     def close(self) -> None:
         """End what still runs."""
         for each in self.replicas:
-            each.process.kill()
-            each.process.wait()
+            each.close()
         self.log.close()
 
     def stage(self, key: str, tool: str = "work", ttl: int = 3600 * SECOND, **args: Any) -> str:
@@ -154,11 +166,11 @@ class World:
         self.log.append(f"a-{key}", [CODEC.stage(fact, event_id=self.ids(), correlation=b"c" * 16)], ANY)
         return intent_id
 
-    def start(self, *words: str, registry: str = "tools:TOOLS", **environment: str) -> Replica:
+    def start(self, *words: str, registry: str = "tools:TOOLS", module: str = "tests.house.command", **environment: str) -> Replica:
         """A replica, left running."""
         name = f"r{len(self.replicas)}"
         given = ["--registry", registry, "--log", self.url, "--owner", name, "--poll-ms", "50", *words]
-        replica = Replica(self.folder, name, given, environment)
+        replica = Replica(self.folder, name, given, environment, module)
         self.replicas.append(replica)
         return replica
 
