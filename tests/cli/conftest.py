@@ -41,7 +41,7 @@ async def orders(ctx, placed: OrderPlaced):
         return Complete(placed.order_id)
     if ctx.is_resume:
         return Complete(ctx.resume_result.value)
-    ctx.act(ship, order_id=placed.order_id, pause=5.0 if placed.mood == "slow" else 0.0)
+    ctx.act(ship, order_id=placed.order_id, pause={"slow": 5.0, "brief": 2.0}.get(placed.mood, 0.0))
     return Suspend()
 
 @agent("notes")

@@ -116,7 +116,7 @@ def test_a_worker_stages_effects_and_carries_none_out(shop):
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_the_first_signal_stops_in_an_orderly_way(shop, number, code):
-    call("send", "orders", "k", "order.placed", '{"order_id": "o", "mood": "slow"}')
+    call("send", "orders", "k", "order.placed", '{"order_id": "o", "mood": "brief"}')
     with begin("run", "shop:app", "--json") as running:
         eventually(lambda: ledger() == ["o"])
         running.send_signal(number)
@@ -140,7 +140,7 @@ def test_the_second_signal_stops_at_once_and_nothing_is_lost(shop):
 
 
 def test_a_run_that_was_to_end_by_itself_and_is_stopped_has_not_done_it(shop):
-    call("send", "orders", "k", "order.placed", '{"order_id": "o", "mood": "slow"}')
+    call("send", "orders", "k", "order.placed", '{"order_id": "o", "mood": "brief"}')
     with begin("run", "shop:app", "--until-idle") as running:
         eventually(lambda: ledger() == ["o"])
         running.send_signal(signal.SIGTERM)
