@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,7 @@ def _confirm(question: str, yes: bool) -> None:
 
 def _write(made: WhatIf, known: App, url: str, to: str | None, by: str | None, live: bool) -> Written:
     from ..agents.options import who
+    from .errors import NameTaken
     from .forking.writing import default_place, live_name, write_copy, write_live
 
     if not live:
@@ -114,7 +115,9 @@ def _write(made: WhatIf, known: App, url: str, to: str | None, by: str | None, l
     if bundle_path(target) is not None:
         raise click.UsageError(f"{target} is a bundle, in which nothing can go on. Name a log with --to.", click.get_current_context())
     with writing(target, create=to is not None) as log:
-        return write_live(made, known, log, live_name(log, made.stream), source_log=url, by=who(by))
+        while True:  # each time round somebody else has made a fork of it
+            with suppress(NameTaken):
+                return write_live(made, known, log, live_name(log, made.stream), source_log=url, by=who(by))
 
 
 def _told(tree: dict[str, Any], written: Written | None, as_json: bool) -> None:

@@ -98,6 +98,10 @@ class ForkRefused(ReplayError):
     """This what-if cannot be had; the message says why. Nothing was written."""
 
 
+class NameTaken(ForkRefused):
+    """Somebody else has forked under the name since it was looked for."""
+
+
 class MergeRefused(ReplayError):
     """This fork cannot be brought back; the message says why. Nothing was written."""
 

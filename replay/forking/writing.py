@@ -18,7 +18,9 @@ from ...agents.app import App
 from ...agents.queues import EFFECTS, TURNS
 from ...agents.run import next_attention
 from ...eventlog.clock import Clock, system_clock
-from ...eventlog.errors import LogError, WrongExpectedVersion
+from ...eventlog.errors import EventIdConflict, LogError, WrongExpectedVersion
+from ...eventlog.events import NewEvent
+from ...eventlog.ids import id_maker
 from ...eventlog.log import AppendRequest, EventLog, StreamAppend, Wake
 from ...eventlog.masking import masked_url
 from ...eventlog.names import category_of, split_stream, stream_name
@@ -27,7 +29,7 @@ from ...eventlog.versions import NO_STREAM
 from ..bundles.layout import FORMAT, VERSION, Manifest
 from ..bundles.log import BundleLog
 from ..bundles.writing import write_bundle
-from ..errors import ForkRefused
+from ..errors import ForkRefused, NameTaken
 from ..fold import folder_for
 from ..replays import replay_stream
 from ..sources import SCHEME, bundle_path
@@ -80,9 +82,10 @@ def write_copy(fork: WhatIf, place: str, *, source_log: str, by: str) -> Written
         log.schedule.acquire(EFFECTS, (fork.stream,), _OFF, now=clock(), until=FOR_EVER)
         _append(log, clock, fork.stream, fork.pieces)
         clock.now = None
-        log.append(place_of(fork.stream), [fork_codec().stage(record, event_id=bytes(16))], NO_STREAM)
-    except WrongExpectedVersion as problem:
-        raise ForkRefused(f"{masked_url(place)}: somebody else writes to {problem.stream} there at this moment. Write the fork to another place.") from problem
+        log.append(place_of(fork.stream), [_staged(record)], NO_STREAM)
+    except (WrongExpectedVersion, EventIdConflict) as problem:
+        other = problem.stream if isinstance(problem, WrongExpectedVersion) else fork.stream
+        raise ForkRefused(f"{masked_url(place)}: somebody else writes to {other} there at this moment. Write the fork to another place.") from problem
     finally:
         log.close()
     return Written(place, fork.stream, len(fork.pieces), False)
@@ -127,8 +130,8 @@ def live_name(log: EventLog, stream: str) -> str:
 def write_live(fork: WhatIf, app: App, log: EventLog, name: str, *, source_log: str, by: str) -> Written:
     """Write the fork to ``log`` as the stream ``name``, due as it is: from now on workers and effectors go on with it.
 
-    One append: it is there as a whole, or not at all. Raises ``ForkRefused``, see ``check_live``; also when its code decides
-    otherwise under its new name, for then what was recorded is not its past.
+    One append: it is there as a whole, or not at all. Raises ``NameTaken``, and ``ForkRefused``, see ``check_live``; also when
+    its code decides otherwise under its new name, for then what was recorded is not its past.
     """
     check_live(fork, app)
     pieces, ids = renamed(app.codec, fork.pieces, name)
@@ -138,12 +141,13 @@ def write_live(fork: WhatIf, app: App, log: EventLog, name: str, *, source_log: 
     state = folder.fold(folder.empty(name), [piece.row(version) for version, piece in enumerate(pieces)])
     parts = (
         StreamAppend(name, [piece.new() for piece in pieces], NO_STREAM, (Wake(TURNS, next_attention(state.run)),)),
-        StreamAppend(place_of(name), [fork_codec().stage(record, event_id=bytes(16))], NO_STREAM),
+        StreamAppend(place_of(name), [_staged(record)], NO_STREAM),
         *(StreamAppend(other, [Piece.of(event).new() for event in events], NO_STREAM) for other, events in missing_in(log, fork.loaded).items()),
     )
     (outcome,) = log.append_batch([AppendRequest(parts)])
     if isinstance(outcome, LogError):
-        raise ForkRefused(f"{name} was not written: {outcome}") from outcome
+        taken = isinstance(outcome, WrongExpectedVersion | EventIdConflict) and log.head(place_of(name)) >= 0
+        raise (NameTaken if taken else ForkRefused)(f"{name} was not written: {'somebody else has forked under this name' if taken else outcome}") from outcome
     return Written(log.url, name, len(pieces), True)
 
 
@@ -165,6 +169,11 @@ def _check_replays(pieces: Sequence[Piece], app: App, name: str, fork: WhatIf) -
 def _record(fork: WhatIf, stream: str, source_log: str, by: str, *, live: bool, renamed: dict[str, str]) -> ForkBegun:
     base = fork.source[fork.upto].event_id
     return ForkBegun(stream, fork.stream, masked_url(source_log), fork.upto, fork.first, base, fork.edits.as_texts(), by, live, renamed)
+
+
+def _staged(record: ForkBegun) -> NewEvent:
+    """For an append; under an id of its own, or of two forks alike that are made at one moment the second would be taken for the first sent again."""
+    return fork_codec().stage(record, event_id=id_maker()())
 
 
 def _as_log(fork: WhatIf, record: ForkBegun) -> BundleLog:

@@ -100,6 +100,28 @@ def test_a_live_fork_goes_on_under_its_own_ids(world):
     assert STREAM == begun(world.log, FORK).source
 
 
+@pytest.mark.parametrize("edits", [None, Edits((parse_edit(11, "cents=8"),))], ids=["alike", "edited"])
+def test_of_two_forks_that_had_looked_for_a_name_at_one_moment_only_one_gets_it(world, edits):
+    app = app_of(paying)
+    world.story(app, RefundAsked("o-1", 4200))
+    world.send(app, RefundAsked("o-2", 7))
+    name = live_name(world.log, STREAM)
+    write_live(what_if(world.log, app, STREAM, approvals=False), app, world.log, name, source_log=world.log.url, by="ann")
+    first = list(world.log.read_all())
+    with pytest.raises(ForkRefused, match=f"{name} was not written: somebody else"):
+        write_live(what_if(world.log, app, STREAM, None, edits, approvals=False), app, world.log, name, source_log=world.log.url, by="ann")
+    assert first == list(world.log.read_all())
+
+
+def test_of_two_copies_made_into_one_log_at_one_moment_only_one_is_told_that_it_stands_there(world, app, tmp_path, monkeypatch):
+    world.story(app_of(paying), RefundAsked("o-1", 4200))
+    fork, place = what_if(world.log, app, STREAM), f"sqlite:///{tmp_path}/fork.db"
+    write_copy(fork, place, source_log="memory://", by="ann")
+    monkeypatch.setattr("intentlog.eventlog.composed.ComposedLog.head", lambda log, stream: -1)  # the second had looked before
+    with pytest.raises(ForkRefused, match="somebody else writes"):
+        write_copy(fork, place, source_log="memory://", by="ann")
+
+
 def test_recorded_outcomes_are_a_live_forks_too_and_are_not_caused_again(world):
     app = app_of(paying)
     world.story(app, RefundAsked("o-1", 4200))
