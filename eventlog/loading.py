@@ -14,10 +14,13 @@ import click
 from .console import CouldNot
 
 
-def load_named(spec: str | None, wanted: Callable[[object], bool], missing: str, *, kind: str = "app", example: str = "refunds:app") -> object:
+def load_named(
+    spec: str | None, wanted: Callable[[object], bool], missing: str, *, kind: str = "app", example: str = "refunds:app", here: bool = True
+) -> object:
     """What ``spec`` names and ``wanted`` takes, its module found from the current folder first.
 
     ``missing`` tells how to make what is wanted; ``kind`` and ``example`` are what it is called and how it is named.
+    Without ``here`` nothing is found from the current folder, unless it is on the path already.
     Raises ``click.UsageError`` when the spec names nothing or something else, ``CouldNot`` when the module itself fails.
     """
     if not spec:
@@ -26,7 +29,7 @@ def load_named(spec: str | None, wanted: Callable[[object], bool], missing: str,
     file, _, made = example.partition(":")
     if not colon or not name or not attribute or name.startswith(".") or "/" in name or name.endswith(".py"):
         raise click.UsageError(f"{spec!r} names no {kind}. It must be module:attribute, for example {example} for `{made}` in {file}.py.")
-    value: object = _imported(spec, name)
+    value: object = _imported(spec, name, here)
     for part in attribute.split("."):
         value = _part_of(spec, name, attribute, value, part, wanted)
     if not wanted(value):
@@ -45,18 +48,17 @@ def _part_of(spec: str, name: str, attribute: str, value: object, part: str, wan
         raise CouldNot(f"{spec!r}: looking for {part!r} in {name} failed with {type(problem).__name__}: {_said(problem)}{_place(problem)}.") from problem
 
 
-def _imported(spec: str, name: str) -> object:
+def _imported(spec: str, name: str, here: bool) -> object:
     folder = os.getcwd()
-    if folder not in sys.path:
+    if here and folder not in sys.path:
         sys.path.insert(0, folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as problem:
         missing = problem.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            raise click.UsageError(
-                f"{spec!r}: there is no module {missing!r}, neither in {folder} nor installed. Go to its folder, or install it."
-            ) from problem
+            where = folder if here else "the code asked for"
+            raise click.UsageError(f"{spec!r}: there is no module {missing!r}, neither in {where} nor installed. Go to its folder, or install it.") from problem
         raise CouldNot(f"{spec!r}: {name} imports {missing!r}, which is not installed{_place(problem)}.") from problem
     except BaseException as problem:  # whatever the module's own code raises: sys.exit(0) there is no success of the command
         if _is_interruption(problem):

@@ -124,9 +124,10 @@ def _look(order: Order, log: EventLog, app: App, streams: Iterator[str]) -> Iter
 
 def _app(order: Order) -> App:
     here = os.getcwd()  # named, or loading the app would put it before what was asked for
-    sys.path[:] = [*order.paths, here, *(each for each in sys.path if each not in ("", here, *order.paths))]
+    around = [] if order.checkout else [here]  # of a revision this folder is there, too, and what it lacks is not to be had from the checkout
+    sys.path[:] = [*order.paths, *around, *(each for each in sys.path if each not in ("", here, *order.paths))]
     sys.dont_write_bytecode = True
-    app = load_app(order.app)
+    app = load_app(order.app, here=not order.checkout)
     name = order.app.partition(":")[0]
     place = _place(sys.modules[name])
     inside = name.replace(".", os.sep)
@@ -146,11 +147,12 @@ def _beside(order: Order) -> list[str]:
     libraries = {os.path.realpath(each) + os.sep for each in sys.path if os.path.basename(each) in ("site-packages", "dist-packages")}
     found = []
     for name, module in sorted(sys.modules.items()):
-        place = os.path.realpath(_place(module))
+        place = _place(module)
         if place.startswith(inside) and not place.startswith(tuple(libraries)) and not name.startswith("intentlog"):
             found.append(name)
     return found[:20]
 
 
 def _place(module: Any) -> str:
-    return os.path.realpath(getattr(module, "__file__", None) or "")
+    file = getattr(module, "__file__", None)
+    return os.path.realpath(file) if file else ""  # of no file would be the current folder

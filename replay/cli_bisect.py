@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..eventlog.console import FOUND, OK, app_option, json_option, stream_argument
-from ..eventlog.printing import print_json, say
+from ..eventlog.printing import note, print_json, say
 from .cli_options import at_option, expression, line_width
 from .sources import reading_source, source_option
 
@@ -85,6 +85,8 @@ def _over_code(stream: str, condition: Any, revisions: str, url: str, app: str |
     with reading_source(url) as log:
         head_of(log, stream)
     found = bisect_code(commits_of(first, second), trial_of(url, app, stream, condition.text if condition is not None else ""), stream)
+    if beside := sorted({name for each in found.trials for name in each.beside}):
+        note(f"eventlog: not of each commit but from the checkout itself: {', '.join(beside)}. Install the app elsewhere.")
     if as_json:
         print_json(commit_tree(found))
     else:

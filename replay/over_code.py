@@ -7,6 +7,7 @@ comes to is its replay's verdict, or whether a condition holds of the state that
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ import msgspec
 from .child import Order
 from .errors import CannotBisect, CodeUnusable
 from .revisions import check_revision, code_at, git
-from .sharing import Died, shared_out
+from .sharing import Child, Died
 from .verdicts import Divergence, StreamReplay, Verdict
 
 CANNOT: Final = "cannot"
@@ -42,6 +43,8 @@ class Trial:
     #: ``same``, ``diverged``, ``holds``, ``does not hold``, or ``cannot``.
     verdict: str
     detail: str = ""
+    #: Modules that were not the commit's, but the checkout's.
+    beside: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -123,8 +126,8 @@ def trial_of(source: str, app: str, stream: str, condition: str = "", folder: Pa
         try:
             with code_at(commit.sha, folder) as code:
                 order = Order("condition" if condition else "replay", source, app, code.paths, code.checkout, condition=condition)
-                (answer,) = shared_out(order, [stream], 1)
-                return Trial(commit, *_told(answer[1]))
+                with closing(Child(order)) as child:
+                    return Trial(commit, *_told(child.ask(stream)), tuple(child.beside))
         except CodeUnusable as problem:
             return Trial(commit, CANNOT, str(problem))
 

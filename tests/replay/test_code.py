@@ -101,6 +101,35 @@ def test_the_code_of_a_revision_is_run_and_the_checkout_is_left_alone(folder):
     assert "" == git(folder, "status", "--porcelain", "--untracked-files=no")
 
 
+def test_the_code_of_a_revision_is_run_from_a_folder_within_it_and_nothing_is_said_to_come_from_elsewhere(folder):
+    (folder / "service").mkdir()
+    git(folder, "mv", "letters.py", "greetings.py", "service")
+    git(folder, "commit", "-q", "-m", "a service")
+    words = ("replay", "--all", "--app", "letters:app", "--code", "HEAD", "--log", f"sqlite:///{folder}/eventlog.db")
+    assert (1, "") == (done := eventlog(folder / "service", *words))[::2], done
+
+
+def test_what_a_revision_lacks_is_not_taken_from_the_folder_around(folder):
+    git(folder, "rm", "-q", "--cached", "greetings.py")
+    git(folder, "commit", "-q", "-m", "forgotten")
+    code, out, err = eventlog(folder, "replay", "--all", "--app", "letters:app", "--code", "HEAD")
+    assert (3, "", True) == (code, out, "letters imports 'greetings', which is not installed" in err), err
+
+
+def test_what_the_path_takes_from_the_checkout_all_the_same_is_named(folder):
+    git(folder, "rm", "-q", "--cached", "greetings.py")
+    git(folder, "commit", "-q", "-m", "forgotten")
+    with pytest.MonkeyPatch.context() as patch:
+        (folder / "lib").mkdir()
+        shutil.move(folder / "greetings.py", folder / "lib")
+        patch.setenv("PYTHONPATH", str(folder / "lib"))
+        code, out, err = eventlog(folder, "replay", "--all", "--app", "letters:app", "--code", "HEAD")
+        over = eventlog(folder, "bisect", "letters-k0", "--over", "code", "HEAD~2..", "--app", "letters:app", apart=True)
+    beside = "from the checkout itself: greetings. Install the app elsewhere, or give --code a folder.\n"
+    assert (1, f"eventlog: not of HEAD but {beside}") == (code, err), out
+    assert (1, f"eventlog: not of each commit but {beside.partition(',')[0]}.\n") == over[::2], over
+
+
 def test_the_code_of_a_folder_comes_before_what_is_found_from_here(folder, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
