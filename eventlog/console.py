@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 
 from . import interrupts
-from .printing import Unprinted, note, one_line, printing
+from .printing import Unprinted, note, one_line, printing, to_nowhere
 
 if TYPE_CHECKING:
     from .log import EventLog
@@ -263,6 +263,7 @@ class Commands(click.Group):
         code: object
         try:
             interrupts.over()
+            _all_there()
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             if sys.stdout is not None:
                 with printing():
@@ -336,14 +337,26 @@ def _let_go() -> None:
 def _fail(problem: Exception, *, debug: bool) -> int:
     if debug:
         traceback.print_exception(problem)
-    click.echo(f"eventlog: {explain(problem)}", err=True)
+    note("\n".join(one_line(line) for line in f"eventlog: {explain(problem)}".split("\n")))
     return exit_code_of(problem)
 
 
 def _nobody_reads() -> int:
-    """Let the interpreter's last flush go nowhere instead of into a closed pipe."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError:  # stdout is no file: a test's
-        pass
+    to_nowhere(sys.stdout)
     return UNREAD
+
+
+def _all_there() -> None:
+    """Take up what is closed of stdin, stdout and stderr: the next file opened would get its number, and what is printed there.
+
+    An empty stdin, and a stderr that goes nowhere; that stdout is closed is told, for there would be the answer.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free, which is this one
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 - as long as the process lasts, like the one below
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115

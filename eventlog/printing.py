@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, TextIO
@@ -281,6 +281,12 @@ def printing() -> Iterator[None]:
         raise Unprinted(problem.errno, f"printing to stdout failed: {problem.strerror or problem}") from problem
 
 
+def to_nowhere(stream: TextIO) -> None:
+    """Let what ``stream`` still holds go nowhere: the interpreter's last flush would fail once more, and end with a code of its own."""
+    with suppress(OSError, ValueError):  # it is no file: a test's
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def say(text: str = "") -> None:
     """A line on stdout; raises ``Unprinted``."""
     with printing():
@@ -288,8 +294,11 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A line on stderr: progress and remarks that are not the answer."""
-    click.echo(text, err=True)
+    """A line on stderr: progress and remarks that are not the answer, which comes although nobody takes them."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        to_nowhere(sys.stderr)
 
 
 def print_json(value: Any) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.theme import Theme
 
+from ...eventlog.printing import printing
 from .answers import Answer
 
 #: The terminal's own sixteen colours, so that it reads on light and dark alike.
@@ -44,16 +45,18 @@ class Screen:
 
     def __init__(self) -> None:
         self._terminal = sys.stdout is not None and sys.stdout.isatty()
+        given = os.environ.get("COLUMNS", "")
+        self._pipe = max(int(given), _NARROWEST) if given.isdecimal() and int(given) else _PIPE
 
     def width(self) -> int:
         """Columns; of a pipe 100, for there an answer is read by people too."""
         if not self._terminal:
-            return int(os.environ.get("COLUMNS") or _PIPE)
+            return self._pipe
         return max(get_terminal_size((_PIPE, 24)).columns, _NARROWEST)
 
     def show(self, answer: Answer) -> None:
         """Print an answer's parts; ^C ends the printing, and no more."""
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), printing():
             self._show(answer)
 
     def _show(self, answer: Answer) -> None:
