@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import signal
 import subprocess
 import tarfile
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -51,12 +54,36 @@ def code_at(given: str, folder: Path | None = None) -> Iterator[Code]:
         raise CodeUnusable(f"--code {given}: that is a file. Give the folder that the app's module is found from, or a git revision.")
     commit = _commit(here, given)
     top, prefix = git(here, "rev-parse", "--show-toplevel").strip(), git(here, "rev-parse", "--show-prefix").strip()
-    with tempfile.TemporaryDirectory(prefix="eventlog-code-") as made:
+    with tempfile.TemporaryDirectory(prefix="eventlog-code-") as made, _gone_with_the_process(made):
         root = Path(made).resolve()
         _write_out(Path(top), commit, root)
         if prefix and not (root / prefix).is_dir():
             raise CodeUnusable(f"--code {given}: the revision {commit[:12]} has no folder {prefix}, which is the current one. Go to the folder of that time.")
         yield Code(f"{given} ({commit[:12]})" if not commit.startswith(given) else commit[:12], _paths(root / prefix, root), top)
+
+
+@contextmanager
+def _gone_with_the_process(folder: str) -> Iterator[None]:
+    """A signal that ends the process leaves no copy of a repository behind; who has other plans with the signal is left alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[int, Any] = {}
+
+    def end(number: int, frame: Any) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(number, before[number])  # which may be this function for another folder
+        os.kill(os.getpid(), number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        found = signal.getsignal(number)
+        if found is signal.SIG_DFL or getattr(found, "__module__", "") == __name__:
+            before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, found in before.items():
+            signal.signal(number, found)
 
 
 def _paths(*roots: Path) -> tuple[str, ...]:

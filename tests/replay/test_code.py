@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -244,6 +245,21 @@ def test_a_revision_without_the_current_folder_is_refused(folder):
     (folder / "new").mkdir()
     with pytest.raises(CodeUnusable, match="has no folder new"), code_at("HEAD", folder / "new"):
         pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_revision_that_was_written_out_is_gone_when_a_signal_ends_the_process(folder, number):
+    program = (
+        "import signal\nfrom intentlog.replay.revisions import code_at\n"
+        "with code_at('HEAD') as one, code_at('HEAD~1') as other:\n    print(one.paths[0], other.paths[0], flush=True)\n    signal.pause()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        places = [Path(each) for each in process.stdout.readline().split()]
+        assert [True, True] == [each.is_dir() for each in places]
+        process.send_signal(number)
+        assert -number == process.wait(20)
+    assert [False, False] == [each.exists() for each in places]
 
 
 def test_the_streams_since_a_place_are_replayed(folder):
