@@ -68,11 +68,11 @@ def _gone_with_the_process(folder: str) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before: dict[int, Any] = {}
+    before: dict[signal.Signals, Any] = {}
 
     def end(number: int, frame: Any) -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        signal.signal(number, before[number])  # which may be this function for another folder
+        signal.signal(number, before[signal.Signals(number)])  # which may be this function for another folder
         os.kill(os.getpid(), number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -82,8 +82,8 @@ def _gone_with_the_process(folder: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, found in before.items():
-            signal.signal(number, found)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _paths(*roots: Path) -> tuple[str, ...]:

@@ -17,9 +17,11 @@ from ..agents.errors import AgentError
 from ..agents.streams import StreamState
 from ..eventlog.errors import LogError
 from ..eventlog.log import EventLog
-from .aggregates import folder_of
+from ..eventlog.names import category_of
+from .aggregates import aggregate_of, folder_of
 from .causes import Cause, causes_of
 from .diff import same
+from .emitting import causes_elsewhere
 from .errors import NoSuchPath
 from .fold import At
 from .paths import ABSENT, Path, look, what_there_is
@@ -69,6 +71,8 @@ class Why:
     #: Without the last change it would be the same, and without it and these it would not.
     also: tuple[int, ...]
     causes: tuple[Cause, ...]
+    #: The stream that the causes stand in: of an aggregate's event that of the turn that emitted it.
+    causes_in: str
     #: Id of the input at the end of the chain when another run sent it: there ``eventlog trace`` goes on. Else empty.
     beyond: str = ""
 
@@ -93,9 +97,15 @@ def why_here(walk: Walk, path: Path, at: int, *, most: int = MOST) -> Why:
     if not changes and value is ABSENT:
         raise NoSuchPath(f"{walk.stream}: {what_there_is(tree_of(walk.at(at)), path)}")
     without, also = _without(walk, path, at, changes[0].version, value) if changes else (None, ())
-    causes = causes_of(walk, changes[0].version) if changes else ()
-    beyond = _beyond(walk, _begin(causes, changes[0].version)) if changes else ""
-    return Why(walk.stream, path, at, value, tuple(changes[:most]), len(changes) > most, without, also, causes, beyond)
+    there, causes = _led(walk, changes[0].version) if changes else (walk, ())
+    beyond = _beyond(there, _begin(causes, changes[0].version)) if changes else ""
+    return Why(walk.stream, path, at, value, tuple(changes[:most]), len(changes) > most, without, also, causes, there.stream, beyond)
+
+
+def _led(walk: Walk, version: int) -> tuple[Walk, tuple[Cause, ...]]:
+    """What led to the event, and a walk over the stream in which that stands."""
+    of_an_aggregate = aggregate_of(walk.app, category_of(walk.stream)) is not None
+    return (causes_elsewhere(walk, version) if of_an_aggregate else None) or (walk, causes_of(walk, version))
 
 
 def _begin(causes: tuple[Cause, ...], version: int) -> int:

@@ -43,8 +43,9 @@ def why_lines(found: Why, codec: Codec, *, width: int) -> Iterator[str]:
         others = f"{'version' if len(found.also) == 1 else 'versions'} {', '.join(map(str, found.also))} set it, too" if found.also else "others set it, too"
         yield styled(f"  Without this event alone it would be the same: {others}.", dim=True)
     if found.causes:
-        yield styled("because of", bold=True)
-        yield from _cause_lines(found.causes, codec, versions, room)
+        elsewhere = f", in {one_line(found.causes_in)}" if found.causes_in != found.stream else ""
+        yield styled(cut(f"because of{elsewhere}", room), bold=True)
+        yield from _cause_lines(found.causes, codec, len(str(max(found.at, *(cause.version for cause in found.causes)))), room)
     if found.beyond:
         yield styled(f"  The input was sent by another run: eventlog trace {shlex.quote(one_line(found.beyond))}", dim=True)
     if len(found.changes) > 1:
@@ -124,7 +125,14 @@ def why_tree(found: Why, codec: Codec) -> dict[str, Any]:
         "also": list(found.also),
         "beyond": found.beyond,
         "causes": [
-            {"version": each.version, "type": each.type, "time": iso(each.recorded_at), "role": each.role, "fields": _fields(each.event, codec)}
+            {
+                "stream": found.causes_in,
+                "version": each.version,
+                "type": each.type,
+                "time": iso(each.recorded_at),
+                "role": each.role,
+                "fields": _fields(each.event, codec),
+            }
             for each in found.causes
         ],
     }

@@ -164,3 +164,27 @@ def test_what_a_turn_emitted_to_an_aggregate_stands_below_it_in_a_trace(paid):
     assert {"tills-b", STREAM} == {row["stream"] for row in rows}
     (found,) = (row for row in rows if row["stream"] == STREAM)
     assert (1, "paid.in") == (found["version"], found["type"])
+
+
+def test_why_goes_on_in_the_stream_of_the_turn_that_paid_in(paid):
+    code, out, err = eventlog(paid, "why", STREAM, "cents", *APP)
+    lines = out.splitlines()
+    assert (0, "", "because of, in tills-b") == (code, err, next(line for line in lines if line.startswith("because"))), out
+    below = [line.split()[1:3] for line in lines[lines.index("because of, in tills-b") + 1 : lines.index("before that")]]
+    assert [["2", "AggregateSaved"], ["0", "InputReceived"]] == below
+    causes = json.loads(eventlog(paid, "why", STREAM, "cents", "--json", *APP)[1])["causes"]
+    assert [("tills-b", "aggregate.saved", "the turn that emitted it")] == [(each["stream"], each["type"], each["role"]) for each in causes[:1]]
+    assert [("tills-b", 100)] == [(each["stream"], each["fields"]["payload"]) for each in causes[-1:]]
+    own = json.loads(eventlog(paid, "why", "tills-b", "run.completed", "--json", *APP)[1])["causes"]
+    assert {"tills-b"} == {each["stream"] for each in own}
+
+
+def test_why_has_no_cause_where_the_turns_stream_is_not_at_hand(paid):
+    assert 0 == eventlog(paid, "bundle", STREAM, "-o", "wallet.bundle", *APP)[0]
+    code, out, err = eventlog(paid, "why", STREAM, "cents", "--log", "wallet.bundle", *APP)
+    assert (0, "", False) == (code, err, "because" in out), out
+
+
+def test_why_finds_the_turn_in_a_log_in_which_its_append_was_taken_apart(paid):
+    assert 0 == eventlog(paid, "fork", "tills-b", "--to", "sqlite:///copy.db", *APP)[0]
+    assert "because of, in tills-b" in eventlog(paid, "why", STREAM, "cents", "--log", "sqlite:///copy.db", *APP)[1]
