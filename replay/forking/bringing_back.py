@@ -131,7 +131,9 @@ def carry_out(merge: Merge, source: EventLog, fork: EventLog | None, app: App, *
         raise MergeRefused(f"{record.stream} is live, so its log must be open for writing: it is to go on no more.")
     told = fork_codec().stage(ForkMerged(record.source, merge.source_head + 1, len(plan.bring), by), event_id=_MERGED)
     ended = StreamAppend(place_of(record.stream), [told], 0)
-    ending = StreamAppend(record.stream, _ends(merge, app, by), merge.fork_head, [Wake(TURNS, None)])
+    known = {event.event_id for event in fork.read(record.stream, after=record.upto, payloads=False)}  # of a merge that was killed behind them
+    ends = [each for each in _ends(merge, app, by) if each.event_id not in known]
+    ending = StreamAppend(record.stream, ends, merge.fork_head, [Wake(TURNS, None)])
     with _held(fork, record.stream):
         if fork is source:
             _append(source, [*parts, ending, ended], record)
@@ -144,19 +146,26 @@ def carry_out(merge: Merge, source: EventLog, fork: EventLog | None, app: App, *
 
 @contextmanager
 def _held(log: EventLog, stream: str) -> Iterator[None]:
-    """Nobody else has the stream in hand; its effects for ever, unless the block raises."""
-    now = log.clock()
+    """Nobody else has the stream in hand; its effects for ever, unless the block raises.
+
+    For ever only when all is done: a process that is killed in the middle leaves a merge that somebody can finish.
+    """
+    until = (now := log.clock()) + _PATIENCE
     claims: list[Claim] = []
     try:
         for queue, what in ((TURNS, "a worker is deciding a turn of it"), (EFFECTS, "an effector is carrying out an effect of it")):
-            token = log.schedule.acquire(queue, (stream,), _MERGER, now=now, until=FOR_EVER if queue == EFFECTS else now + _PATIENCE).get(stream)
+            token = log.schedule.acquire(queue, (stream,), _MERGER, now=now, until=until).get(stream)
             if token is None:
-                raise MergeRefused(f"{stream} cannot be merged at this moment: {what}, or somebody else merges it. Nothing was written. Try again.")
+                raise MergeRefused(
+                    f"{stream} cannot be merged at this moment: {what}, or somebody else merges it, or was killed at that less than a minute ago. "
+                    "Nothing was written. Try again."
+                )
             claims.append(Claim(queue, stream, token, None))
         yield
     except BaseException:
         log.schedule.release(claims)
         raise
+    log.schedule.renew(claims[1:], until=FOR_EVER)
     log.schedule.release(claims[:1])
 
 

@@ -29,6 +29,8 @@ _DECIDED_THERE: Final = (
     "a person decided it on the fork, and a decision holds only for the question it was given to. Decide it on the source, too, then merge again: "
     "eventlog approvals show {} {}"
 )
+_HAD_IT: Final = "the source had its outcome when the fork was merged"
+_HAS_IT: Final = "the fork was merged, and the source carries it out"
 _ATTEMPT: Final = "an attempt is under way on the {}; wait for its outcome, or settle it: eventlog intents settle"
 
 
@@ -101,7 +103,7 @@ def decide(codec: Codec, base: Sequence[Piece], source: Sequence[Piece], fork: S
     first version that was recorded after it was begun; an attempt or outcome before it *is* the source's, and happened once.
     Raises ``Undecodable``.
     """
-    ours, theirs = _side(codec, base, source, 0), _side(codec, base, fork, copied)
+    ours, theirs = _side(codec, base, source, 0), _side(codec, base, _unended(codec, fork), copied)
     conflicts = list(_conflicts(ours, theirs, stream, live))
     notes = [
         f"intent {each} ({theirs.staged[each].tool}) was carried out on both sides before they were put together"
@@ -114,6 +116,18 @@ def decide(codec: Codec, base: Sequence[Piece], source: Sequence[Piece], fork: S
     bring = _brought(codec, missing, ours, theirs, len(base), len(source))
     settle = tuple(_ends(ours, theirs)) if live else ()
     return Plan(tuple(bring), settle, (), tuple(notes))
+
+
+def _unended(codec: Codec, fork: Sequence[Piece]) -> Sequence[Piece]:
+    """``fork`` without the ends that a merge had put behind it which was killed before it was done: the fork has never known them."""
+    last = len(fork)
+    while last and fork[last - 1].type == "intent.settled" and _reason(codec, fork[last - 1]) in (_HAD_IT, _HAS_IT):
+        last -= 1
+    return fork[:last]
+
+
+def _reason(codec: Codec, settled: Piece) -> str:
+    return str(codec.decode(settled.type, settled.schema, settled.data).reason)
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,9 +184,9 @@ def _ends(ours: _Side, theirs: _Side) -> Iterator[Outcome]:
         settled = ours.settled.get(intent_id)
         if settled is not None:
             ended: Any = settled
-            yield Outcome(intent_id, attrs.evolve(ended, attempts=0, reason="the source had its outcome when the fork was merged"))
+            yield Outcome(intent_id, attrs.evolve(ended, attempts=0, reason=_HAD_IT))
         else:
-            yield Outcome(intent_id, facts.IntentSettled(intent_id, CANCELLED, reason="the fork was merged, and the source carries it out"))
+            yield Outcome(intent_id, facts.IntentSettled(intent_id, CANCELLED, reason=_HAS_IT))
 
 
 def _brought(codec: Codec, missing: Sequence[_Item], ours: _Side, theirs: _Side, base: int, own: int) -> Iterator[Piece]:
