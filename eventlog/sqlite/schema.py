@@ -56,7 +56,9 @@ def _check_place(address: Address, create: bool, read_only: bool) -> None:
         if not path.parent.is_dir():
             raise StoreSchemaError(f"The folder {path.parent} of {path} does not exist. Make it first, with: mkdir -p {path.parent}")
         if not os.access(path.parent, os.W_OK):
-            raise LogUnavailable(f"{path} cannot be made: this user may not write to {path.parent}. Change its permissions or name another place.")
+            raise LogUnavailable(
+                f"{path} cannot be made: this user may not write to the folder {path.parent.absolute()}. Change its permissions or name another place."
+            )
     elif read_only:
         if not os.access(path, os.R_OK):
             raise LogUnavailable(f"This user may not read {path}. Change its permissions or name another file.")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from ...eventlog.clock import Micros
@@ -22,6 +23,8 @@ _MOST_CHILDREN: Final = 40
 _LONGEST: Final = 400
 _BEFORE: Final = 28
 """Cells for what something was, so that what it became is seen as well."""
+_WIDEST: Final = 40
+"""Cells that names in front of values are given, the longest ones aside."""
 
 
 def fitting(text: Text) -> Text:
@@ -97,9 +100,10 @@ def iso_of(at: Micros) -> str:
 
 def two_columns(pairs: Mapping[str, str], *, style: str = "dim", indent: int = 2) -> Iterator[Text]:
     """Names on the left, values on the right; nothing wraps."""
-    names = max((len(name) for name in pairs), default=0)
-    for name, shown in pairs.items():
-        yield fitting(Text.assemble(" " * indent, (f"{one_line(name):<{names}}  ", style), one_line(shown, _LONGEST)))
+    names = [one_line(name) for name in pairs]
+    wide = min(max(map(cell_len, names), default=0), _WIDEST)  # one long name does not move all the values out of sight
+    for name, shown in zip(names, pairs.values(), strict=True):
+        yield fitting(Text.assemble(" " * indent, (f"{name}{' ' * (wide - cell_len(name))}  ", style), one_line(shown, _LONGEST)))
 
 
 _ID: Final = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import attrs
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
+from intentlog.replay.shell.rendering import two_columns
 from intentlog.replay.shell.values import Value, brief
 
 
@@ -73,3 +75,12 @@ def test_a_value_within_itself_ends():
     loop: list[object] = []
     loop.append(loop)
     assert "…" in brief(loop)
+
+
+def test_values_stand_under_each_other_whatever_their_names_are_made_of():
+    named = {"a": "1", "red\x1b[31m": "2", "日本": "3"}
+    lines = [line.plain for line in two_columns(named)]
+    assert "  red\\x1b[31m  2" == lines[1]
+    assert 1 == len({cell_len(line) for line in lines})
+    long = [line.plain for line in two_columns({"k" * 300: "1", "a": "2"})]
+    assert ("k" * 300 + "  1", True) == (long[0].strip(), cell_len(long[1]) < 60)
