@@ -292,6 +292,10 @@ class Commands(click.Group):
             if problem.errno == errno.EPIPE:
                 raise click.exceptions.Exit(_nobody_reads()) from None
             raise
+        except click.NoSuchOption as problem:
+            if problem.option_name == "--debug":
+                raise click.UsageError(f"--debug goes before the command: {ctx.find_root().command_path} --debug COMMAND …", ctx) from problem
+            raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as problem:

@@ -159,3 +159,9 @@ def test_no_words_at_all_ask_for_the_help():
 def test_an_option_before_the_command_is_told_where_it_goes(option):
     done = call(option, "sqlite:///x.db", "streams")
     assert (2, True) == (done.exit_code, f"{option} goes behind the command: eventlog COMMAND" in done.stderr)
+
+
+@pytest.mark.parametrize("words", [("streams", "--debug"), ("projections", "list", "--debug")])
+def test_the_switch_for_tracebacks_behind_the_command_is_told_where_it_goes(words):
+    done = call(*words)
+    assert (2, True) == (done.exit_code, "--debug goes before the command: eventlog --debug COMMAND" in done.stderr), done.stderr
