@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..agents.options import keys_option
-from ..eventlog.console import FOUND, OK, app_option, json_option
+from ..eventlog.console import FOUND, OK, CouldNot, app_option, json_option
 from ..eventlog.printing import Column, note, one_line, print_json, say, styled, table
 from .cli_options import optional_app, streams_argument
 from .sources import reading_source, source_option
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from .verify import StreamReport
 
 _MOST_OPEN: Final = 20
+_NO_FILES: Final = ("/dev", "/dev/fd", "/proc/self/fd")
+"""Where this process's own stdout may be named, which may be a file and must stay that very one."""
 
 
 @click.command()
@@ -136,9 +140,27 @@ def _sealed(log: EventLog, streams: list[str], out: str | None) -> list[Chain]:
         for _ in chains():
             pass
     else:
-        with open(out, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in written_lines(chains()))
+        _write_whole(out, written_lines(chains()))
     return kept
+
+
+def _write_whole(out: str, lines: Iterator[str]) -> None:
+    """Into the file ``out``: what stood there stays as it was until the new one is whole. What is no file, as /dev/stdout, is written to."""
+    given = Path(out)
+    is_file = (given.is_file() or not given.exists()) and str(given.absolute().parent) not in _NO_FILES
+    place = Path(os.path.realpath(out)) if is_file else given
+    beside = place.with_name(f".{place.name}.{os.getpid()}") if is_file else place
+    try:
+        with beside.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        if beside != place:
+            beside.replace(place)
+    except BaseException as problem:
+        if beside != place:
+            beside.unlink(missing_ok=True)
+        if isinstance(problem, OSError):
+            raise CouldNot(f"{out} cannot be written: {problem.strerror or problem}.") from problem
+        raise
 
 
 def _tell_sealed(sealed: list[Chain], as_json: bool) -> None:

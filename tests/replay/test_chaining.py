@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import attrs
 import pytest
 from hypothesis import given, settings
@@ -106,3 +108,34 @@ def test_verify_compares_and_names_the_first_event(shared_store: Store, shared_u
     file.write_text("no chain")
     assert 2 == call("verify", "--log", shared_url, "--chain-from", str(file)).exit_code
     world.log.close()
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_chain_that_is_not_written_to_its_end_leaves_the_one_before_as_it_was(tmp_path, stop):
+    from intentlog.eventlog.console import CouldNot
+    from intentlog.replay import cli_verify
+
+    file = tmp_path / "monday.chain"
+    file.write_text("monday\n")
+
+    def lines():
+        yield "tuesday"
+        raise stop
+
+    with pytest.raises((KeyboardInterrupt, CouldNot)) as ended:
+        cli_verify._write_whole(str(file), lines())
+    assert ("monday\n", [file]) == (file.read_text(), list(tmp_path.iterdir()))
+    assert ended.type is KeyboardInterrupt or f"{file} cannot be written: No space left on device." == str(ended.value)
+    cli_verify._write_whole(str(file), iter(["tuesday"]))
+    assert ("tuesday\n", [file]) == (file.read_text(), list(tmp_path.iterdir()))
+
+
+def test_a_chain_may_be_written_to_what_is_no_file_and_one_that_cannot_be_is_named(shared_url):
+    from tests.cli.conftest import PROGRAM
+
+    world = World(shared_url)
+    world.story(app_of(paying), RefundAsked("o-1", 4200))
+    world.log.close()
+    done = [subprocess.run([*PROGRAM, "verify", "--log", shared_url, "--chain-out", to], capture_output=True, text=True) for to in ("/dev/stdout", "/dev/full")]
+    assert (0, 3) == (done[0].returncode, done[1].returncode)
+    assert (True, "eventlog: /dev/full cannot be written: No space left on device.\n") == (STREAM in done[0].stdout, done[1].stderr)
