@@ -191,7 +191,9 @@ def _write(target: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
                 info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
                 archive.writestr(info, content)
             archive.comment = hashlib.sha256(blob).hexdigest().encode()
-    except OSError as problem:
+    except BaseException as problem:  # ^C as well: a part of a bundle would stand in the way of the next
         if made:
             target.unlink(missing_ok=True)
-        raise ReplayError(f"{target} cannot be written: {problem.strerror or problem}.") from problem
+        if isinstance(problem, OSError):
+            raise ReplayError(f"{target} cannot be written: {problem.strerror or problem}.") from problem
+        raise

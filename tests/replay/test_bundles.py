@@ -335,3 +335,17 @@ def test_a_row_that_a_hand_was_at_is_bundled_as_it_is_and_told_by_verify(world, 
     opened = open_bundle(tmp_path / "b.bundle")
     assert odd == list(opened.read(STREAM))
     assert [False] == [report.sound for report in verify_all(opened)]
+
+
+def test_an_interrupt_leaves_no_part_of_a_bundle_that_would_stand_in_the_way_of_the_next(world, tmp_path, monkeypatch):
+    world.story(app_of(paying), RefundAsked("o-1", 4200))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zipfile.ZipFile, "writestr", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write_bundle(world.log, (STREAM,), tmp_path / "x.bundle")
+    assert [] == list(tmp_path.glob("*.bundle"))
+    write_bundle(world.log, (STREAM,), tmp_path / "x.bundle")
