@@ -103,6 +103,7 @@ class Courier:
     def _serve(self, connection: Checked, bell: int) -> None:
         """Send what is to be sent and hear what comes, until the end or the first error."""
         connection.add_notify_handler(self._told(connection))  # what comes together with the answer to a statement
+        hint = sql.SQL("NOTIFY {}").format(self._channel).as_bytes(connection)
         listening = False
         next_hint = 0.0
         while not self._closing.is_set():
@@ -115,7 +116,7 @@ class Courier:
                 pause = max(next_hint - time.monotonic(), 0.0)
                 if not pause:
                     self._unsent = False
-                    connection.execute(sql.SQL("NOTIFY {}").format(self._channel))
+                    connection.execute(hint)
                     next_hint, pause = time.monotonic() + _APART, None
             ready, _, _ = select.select([connection.fileno(), bell], [], [], pause)
             if bell in ready:
