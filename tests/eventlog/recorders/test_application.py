@@ -214,8 +214,8 @@ class Total(LogTrackingRecorder):
     cents = 0
 
     def add(self, cents: int, tracking: Tracking) -> None:
+        self.cents += cents  # first: whoever waits for the tracking looks at it then
         self.insert_tracking(tracking)
-        self.cents += cents
 
 
 class Totals(Projection[Total]):
