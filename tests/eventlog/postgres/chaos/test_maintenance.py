@@ -16,14 +16,14 @@ from intentlog.eventlog.postgres import PostgresLog
 from intentlog.eventlog.testing.maker import event
 from tests.services.postgres import NoPostgres, PostgresServer
 
-#: Rows in the table before, so that each of these takes a while.
-ROWS = 200_000
-SAMPLES = 1000
+#: Rows in the table before, so that each of these takes a while: as many appends are held up by what an index of a small one begins and ends
+#: with, and of those few that are made meanwhile they are more than one in a hundred.
+ROWS = 500_000
+SAMPLES = 2000
 #: How much slower than idle the 99th percentile of appends may be meanwhile.
 BAR = 5.0
-#: An idle 99th percentile that moves more than this between two looks was moved by somebody else on the machine.
-CALM = 2.0
-ATTEMPTS = 3
+#: Best of so many rounds, as every ratio is measured: whoever else has one of two cores for a moment costs more than any of this.
+ROUNDS = 5
 #: Seconds between two rounds, at least. Each makes every session plan its statements anew; a hundred of them a second would measure that.
 BREATH = 0.1
 #: An index as docs/postgresql.md says to make it: by one process, for three of them leave the writers no core on a small machine.
@@ -102,10 +102,10 @@ def working(url: str, statements: Sequence[str]) -> Iterator[Callable[[], bool]]
 
 @pytest.mark.parametrize("work", WORK)
 def test_appends_stay_within_five_times_their_idle_time(full, work):
-    """Measured between two idle looks; again when those two are far apart, for then the machine was busy with something else."""
+    """Measured between two idle looks, against the faster one."""
     url, log = full
     told = []
-    for _ in range(ATTEMPTS):
+    for _ in range(ROUNDS):
         before = p99(log, f"{work}-idle")
         with working(url, WORK[work]) as enough:
             meanwhile = p99(log, f"{work}-busy", enough)
@@ -113,9 +113,6 @@ def test_appends_stay_within_five_times_their_idle_time(full, work):
         told.append(f"{1000 * before:.1f} and {1000 * after:.1f} ms idle, {1000 * meanwhile:.1f} ms during {work}")
         if meanwhile <= BAR * min(before, after):
             break
-        disturbed = max(before, after) > CALM * min(before, after)
-        assert disturbed or len(told) == 1, told
     else:
-        # Never calm: then no more than that can be said.
-        assert meanwhile <= BAR * max(before, after), told
+        raise AssertionError(told)
     print(told)
