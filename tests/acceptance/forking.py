@@ -23,6 +23,8 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+#: The command with an interpreter of its own.
+PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()"]
 #: All that such programs load, but for their apps. One list for all of them: a test process has one such process, made by who asks first.
 LOADED = [
     "anyio._backends._asyncio",

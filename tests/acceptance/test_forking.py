@@ -59,7 +59,6 @@ def test_what_one_is_told_by_its_environment_the_next_one_does_not_know(program)
 
 
 WARNS = "import warnings\nfrom intentlog.agents import App\nwarnings.warn('old', DeprecationWarning)\napp = App(agents=[])\n"
-STRICT = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_a_command_says_the_same_and_apart_and_a_warning_is_an_error_to_it(tmp_p
     (one := tmp_path / "one").mkdir()
     (one / "warns.py").write_text(WARNS)
     other = shutil.copytree(one, tmp_path / "two")
-    first = subprocess.run([*STRICT, *words], cwd=one, capture_output=True, text=True)
+    first = subprocess.run([*forking.PROGRAM, *words], cwd=one, capture_output=True, text=True)
     second = forking.eventlog(words, os.environ, other)
     assert code == first.returncode, first.stderr
     assert (first.returncode, first.stdout, first.stderr.replace(str(one), str(other))) == (second.returncode, second.stdout, second.stderr)

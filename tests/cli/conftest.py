@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from intentlog.eventlog.cli import group
 from tests.acceptance import forking
+from tests.acceptance.forking import PROGRAM
 
-PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()"]
 SHOP = """
 import asyncio, os, pathlib
 from datetime import timedelta

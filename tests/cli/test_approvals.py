@@ -15,7 +15,8 @@ from intentlog.agents.approvals import PublishedApproval
 from intentlog.agents.approvals_answers import STREAM, sign_answer
 from intentlog.agents.signing import KeyRing
 from intentlog.eventlog.clock import system_clock
-from tests.cli.conftest import PROGRAM, call
+from tests.acceptance.forking import PROGRAM
+from tests.cli.conftest import call
 
 SECRET = bytes(range(32))
 DESK = """

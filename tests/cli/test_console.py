@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from intentlog.agents.errors import DefinitionError, InputRefused, ModelFailed
 from intentlog.eventlog.console import Commands, CouldNot, exit_code_of, explain, masked
 from intentlog.eventlog.errors import InvalidName, InvalidUrl, LogUnavailable, StoreSchemaError
-from tests.cli.conftest import PROGRAM, begin, call, child
+from tests.acceptance.forking import PROGRAM
+from tests.cli.conftest import begin, call, child
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ import pytest
 from intentlog.eventlog.log import AppendRequest, StreamAppend
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.testing.maker import event
-from tests.cli.conftest import PROGRAM, begin, call, child, eventually
+from tests.acceptance.forking import PROGRAM
+from tests.cli.conftest import begin, call, child, eventually
 from tests.services.postgres import PostgresServer
 
 PASSWORD = "hunter2/@x"

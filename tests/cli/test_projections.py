@@ -20,7 +20,8 @@ from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.projecting import showing
 from intentlog.eventlog.projecting.advancing import Progress
 from intentlog.eventlog.versions import ANY
-from tests.cli.conftest import PROGRAM, begin, call, child, eventually
+from tests.acceptance.forking import PROGRAM
+from tests.cli.conftest import begin, call, child, eventually
 
 VIEWS = """
 import os, signal

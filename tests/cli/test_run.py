@@ -14,7 +14,8 @@ import pytest
 
 from intentlog.effector.summary import Summary
 from intentlog.eventlog.errors import LogUnavailable
-from tests.cli.conftest import PROGRAM, SHOP, begin, call, child, eventually
+from tests.acceptance.forking import PROGRAM
+from tests.cli.conftest import SHOP, begin, call, child, eventually
 
 
 def orders(path: Path, count: int, mood: str = "", first: int = 0) -> Path:

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from tests.cli.conftest import PROGRAM, call
+from tests.acceptance.forking import PROGRAM
+from tests.cli.conftest import call
 
 
 def shell(words: str, to: str) -> subprocess.CompletedProcess[str]:

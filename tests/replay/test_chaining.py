@@ -131,7 +131,7 @@ def test_a_chain_that_is_not_written_to_its_end_leaves_the_one_before_as_it_was(
 
 
 def test_a_chain_may_be_written_to_what_is_no_file_and_one_that_cannot_be_is_named(shared_url):
-    from tests.cli.conftest import PROGRAM
+    from tests.acceptance.forking import PROGRAM
 
     world = World(shared_url)
     world.story(app_of(paying), RefundAsked("o-1", 4200))

@@ -16,7 +16,6 @@ from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
 ROOT = Path(__file__).resolve().parents[2]
 REFUNDS = """
 from intentlog.agents import Complete
-from tests.acceptance import forking
 from tests.replay.world import app_of, lookup, paying, refund, unanswered
 
 app = app_of(paying, unanswered())
@@ -26,12 +25,10 @@ async def asking_otherwise(ctx, asked: "RefundAsked"):
     await ctx.run_tool(lookup, order_id=asked.order_id)
     await ctx.call_model(f"Repay {asked.cents}?")
 
-from tests.acceptance import forking
 from tests.replay.world import RefundAsked
 changed = app_of(asking_otherwise)
 """
 BEGUN = """
-from tests.acceptance import forking
 from tests.replay.world import Account
 
 class Begun(Account):

@@ -17,7 +17,6 @@ from tests.replay.world import STREAM, RefundAsked, World, app_of, paying
 
 ROOT = Path(__file__).resolve().parents[2]
 REFUNDS = """
-from tests.acceptance import forking
 from tests.replay.world import RefundAsked, RefundPaid, app_of, lookup, paying, refund, unanswered
 app = app_of(paying, unanswered())
 """

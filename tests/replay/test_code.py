@@ -18,7 +18,6 @@ from intentlog.replay.errors import CodeUnusable
 from intentlog.replay.revisions import code_at
 from tests.acceptance import forking
 
-PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()"]
 APP = """
 from datetime import timedelta
 from intentlog.agents import App, ModelResponse, agent, tool

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.forking import PROGRAM
 from tests.replay.test_aggregates import WALLET
-from tests.replay.test_code import PROGRAM, eventlog
+from tests.replay.test_code import eventlog
 
 LOUD = (
     """

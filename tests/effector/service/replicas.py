@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -22,10 +21,9 @@ from intentlog.eventlog.errors import LogUnavailable
 from intentlog.eventlog.ids import id_maker
 from intentlog.eventlog.opening import open_log
 from intentlog.eventlog.versions import ANY
-from tests.acceptance.forking import Forked
+from tests.acceptance.forking import PROGRAM, Forked
 
 CODEC = runtime_codec()
-PROGRAM = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()", "effector"]
 TOOLS = """
 import os, pathlib, time
 from datetime import timedelta
@@ -89,7 +87,7 @@ class Replica:
                 self.process = Forked(module, ["effector", *words], given, folder, errors=self.errors, strict=True)
             else:
                 nowhere = subprocess.DEVNULL
-                self.process = subprocess.Popen([*PROGRAM, *words], cwd=folder, env=given, stdin=nowhere, stdout=nowhere, stderr=errors)
+                self.process = subprocess.Popen([*PROGRAM, "effector", *words], cwd=folder, env=given, stdin=nowhere, stdout=nowhere, stderr=errors)
 
     def lines(self, event: str = "") -> list[dict[str, Any]]:
         """What it logged so far."""
@@ -137,10 +135,11 @@ class Replica:
 
     def close(self) -> None:
         """End it, if it still runs."""
-        self.process.kill()
-        self.process.wait()
         if isinstance(self.process, Forked):
             self.process.close()
+        else:
+            self.process.kill()
+            self.process.wait()
 
 
 class World:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 
+from tests.acceptance.forking import PROGRAM
 from tests.effector.service.replicas import World, eventually
 
 TOOLS = """
@@ -99,7 +99,7 @@ def test_a_tool_that_ends_the_loop_ends_the_replica_with_a_word_and_what_was_und
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_under_eventlog_run_it_ends_with_one_line_as_well(shop: World, ending: str):
     bad = shop.stage("b", ending, name="x")
-    words = [sys.executable, "-W", "error", "-c", "from intentlog.eventlog.cli import main; main()", "run", "shop:app", "--log", shop.url]
+    words = [*PROGRAM, "run", "shop:app", "--log", shop.url]
     ended = subprocess.run(words, cwd=shop.folder, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
     assert 3 == ended.returncode, ended.stderr
     assert "Traceback" not in ended.stderr

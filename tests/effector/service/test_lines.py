@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from intentlog.effector.logs import logger
-from tests.effector.service.replicas import PROGRAM, World, eventually
+from tests.acceptance.forking import PROGRAM
+from tests.effector.service.replicas import World, eventually
 
 
 class Disk:
@@ -59,7 +60,7 @@ def test_a_replica_whose_lines_nobody_takes_carries_out_and_ends_as_ever(local: 
         os.dup2(os.open("/dev/full", os.O_WRONLY), writing)
     os.close(reading)
     intents = [local.stage(key) for key in "abc"]
-    with subprocess.Popen([*PROGRAM, *words], cwd=local.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writing) as child:
+    with subprocess.Popen([*PROGRAM, "effector", *words], cwd=local.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writing) as child:
         try:
             eventually(lambda: local.statuses(*intents) == ["OK", "OK", "OK"])
             assert sorted(intents) == sorted(local.ledger())

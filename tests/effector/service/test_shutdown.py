@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from tests.effector.service.replicas import PROGRAM, World, eventually
+from tests.acceptance.forking import PROGRAM
+from tests.effector.service.replicas import World, eventually
 
 pytestmark = pytest.mark.alone
 
@@ -68,7 +69,7 @@ def test_a_replica_that_is_told_to_end_before_it_serves_ends_well(local: World):
 @pytest.mark.parametrize("words, code", [(["run"], 0), (["worker"], 0), (["run", "--until-idle"], 3)])
 def test_so_does_whatever_else_serves_unless_it_had_a_work_to_finish(local: World, words: list[str], code: int):
     (local.folder / "slow.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(30)\n")
-    command = [*PROGRAM[:-1], *words, "slow:app", "--log", local.url]
+    command = [*PROGRAM, *words, "slow:app", "--log", local.url]
     with subprocess.Popen(command, cwd=local.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         eventually((local.folder / "loading").exists)
         process.send_signal(signal.SIGTERM)

@@ -15,7 +15,7 @@ from intentlog.eventlog.errors import LogUnavailable, TerminalError, WrongExpect
 from intentlog.eventlog.events import NewEvent
 from intentlog.eventlog.log import Appended, AppendRequest, Duplicate, Fence, StreamAppend, Wake
 from intentlog.eventlog.planning import LookCloser
-from intentlog.eventlog.postgres import append, batch
+from intentlog.eventlog.postgres import PostgresLog, append, batch
 from intentlog.eventlog.postgres.statements import statement
 from intentlog.eventlog.testing.maker import event, events, request, together
 from intentlog.eventlog.versions import ANY, EXISTS, NO_STREAM
@@ -84,6 +84,28 @@ def no_way_out_of_a_deadlock(monkeypatch):
     monkeypatch.setattr(append, "_RACES", tuple(state for state in append._RACES if state != "40P01"))
 
 
+def insert_theirs(session: psycopg.Connection[Any]) -> None:
+    """Somebody's event at version 1 of the only stream, in the transaction that is open."""
+    session.execute(
+        "INSERT INTO events (position, stream_id, version, recorded_at, schema, event_id, type, data) "
+        "SELECT (pg_current_xact_id()::text::bigint << 20) + 1, id, 1, 1, 1, $1, 'k', 'theirs' FROM streams",
+        (bytes(16),),
+    )
+
+
+def noted_calls(log: PostgresLog, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements by which ``log`` appends from now on, as they come."""
+    calls: list[str] = []
+    real = log._database.call
+
+    def noted(sql: str, values: Any) -> Any:
+        calls.append(sql)
+        return real(sql, values)
+
+    monkeypatch.setattr(log._database, "call", noted)
+    return calls
+
+
 def versions_by_position(log, stream: str) -> list[int]:
     return [found.version for found in sorted(log.read(stream), key=lambda found: found.position)]
 
@@ -107,11 +129,7 @@ def test_a_batch_that_loses_a_race_is_written_by_another_transaction(log, sessio
     log.append("a-1", [event()], NO_STREAM)
     with session.transaction():
         # Somebody's event that is not committed yet: the append finds the head at 0, gets its id, and waits for the index entry.
-        session.execute(
-            "INSERT INTO events (position, stream_id, version, recorded_at, schema, event_id, type, data) "
-            "SELECT (pg_current_xact_id()::text::bigint << 20) + 1, id, 1, 1, 1, $1, 'k', 'theirs' FROM streams",
-            (bytes(16),),
-        )
+        insert_theirs(session)
         late, outcome = in_thread(lambda: log.append("a-1", [event(b"mine")], ANY))
         ((_, first_id),) = until_waiting(watcher)
     late.join(30)
@@ -178,14 +196,7 @@ def test_fences_in_opposite_order_do_not_deadlock(log, session, watcher):
 def test_a_usual_batch_is_one_round_trip_and_one_transaction(log, session, monkeypatch):
     tokens = log.schedule.acquire("q", ["a-1"], "me", now=1, until=1 << 60)
     log.append("a-2", [event()], NO_STREAM)
-    calls: list[str] = []
-    real = log._database.call
-
-    def counted(sql: str, values: Any) -> Any:
-        calls.append(sql)
-        return real(sql, values)
-
-    monkeypatch.setattr(log._database, "call", counted)
+    calls = noted_calls(log, monkeypatch)
     monkeypatch.setattr(log._database, "transaction", None)
     outcomes = log.append_batch(
         [
@@ -223,14 +234,7 @@ def test_a_usual_batch_is_one_round_trip_and_one_transaction(log, session, monke
 )
 def test_events_for_one_stream_at_its_head_go_by_a_shorter_statement_and_all_others_by_the_whole_one(log, monkeypatch, why, appended):
     log.append("a-1", [event()], NO_STREAM)
-    calls: list[str] = []
-    real = log._database.call
-
-    def counted(sql: str, values: Any) -> Any:
-        calls.append(sql)
-        return real(sql, values)
-
-    monkeypatch.setattr(log._database, "call", counted)
+    calls = noted_calls(log, monkeypatch)
     outcomes = log.append_batch(appended)
     assert [statement("append_to_one" if why in ("at its head", "in two requests") else "append_events")] == calls
     told = [
@@ -249,11 +253,7 @@ def test_a_writer_of_an_exact_version_that_loses_is_told_what_it_had_not_seen(lo
     log.append("a-1", [event()], NO_STREAM)
     with session.transaction():
         # Not committed yet: the writer finds the head where it expects it, and waits for the index entry.
-        session.execute(
-            "INSERT INTO events (position, stream_id, version, recorded_at, schema, event_id, type, data) "
-            "SELECT (pg_current_xact_id()::text::bigint << 20) + 1, id, 1, 1, 1, $1, 'k', 'theirs' FROM streams",
-            (bytes(16),),
-        )
+        insert_theirs(session)
         late, outcome = in_thread(lambda: log.append_batch([request("a-1", event(b"mine"), expected=0)]))
         until_waiting(watcher)
     late.join(30)
